@@ -1,0 +1,1 @@
+"""The chip in Amaranth: one folder per engine.  Imports isa only."""

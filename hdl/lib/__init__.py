@@ -1,0 +1,1 @@
+"""Building blocks that every engine shares: tiles, RAM, streams, FIFOs, arbiters, delay lines, checks."""
