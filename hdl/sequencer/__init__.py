@@ -1,0 +1,1 @@
+"""Sequencers: fetch, decode, check and control of the five instruction streams; semaphores."""
