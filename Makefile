@@ -1,0 +1,63 @@
+# Knobs, the same everywhere:  SIM=verilator|icarus  CONFIG=tiny|small|medium|trn1|trn2  PROGRAM=path  TEST=filter  SEED=n  WAVES=1
+SIM     ?= verilator
+CONFIG  ?= small
+PROGRAM ?=
+TEST    ?=
+SEED    ?= 1
+WAVES   ?= 0
+JOBS    ?= $(shell nproc)
+
+VENV    := .venv
+PY      := $(VENV)/bin/python
+STAMP   := $(VENV)/.ready
+export AMARANTH_USE_YOSYS := builtin
+export PYTHONHASHSEED := 0
+
+.PHONY: help setup sim test smoke nightly lint verilog report bench wave docs clean
+
+help: ## this list
+	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo "  knobs: SIM=verilator|icarus CONFIG=tiny|small|medium|trn1|trn2 PROGRAM=path TEST=filter SEED=n WAVES=1"
+
+setup: $(STAMP) ## virtual environment with everything the project needs
+
+$(STAMP): pyproject.toml
+	python3 -m venv $(VENV)
+	$(PY) -m pip install --quiet --upgrade pip
+	$(PY) -m pip install --quiet -e '.[dev]'
+	@touch $@
+
+sim: $(STAMP) ## run programs on the RTL and the golden model, compare the whole memory image
+	$(PY) -m sim --simulator $(SIM) --config $(CONFIG) --seed $(SEED) $(if $(filter 1,$(WAVES)),--waves) $(PROGRAM)
+
+test: $(STAMP) ## the regression
+	$(PY) -m pytest -n $(JOBS) --dist worksteal $(if $(TEST),-k '$(TEST)')
+
+smoke: $(STAMP) ## the quick part of the regression
+	$(PY) -m pytest -n $(JOBS) -m smoke $(if $(TEST),-k '$(TEST)')
+
+nightly: $(STAMP) ## long campaigns
+	$(PY) -m pytest -n $(JOBS) --dist worksteal -m nightly $(if $(TEST),-k '$(TEST)')
+
+lint: $(STAMP) ## Python lint and types, Verilator lint of the emitted Verilog
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/pyright
+	$(PY) -m sim.lint --config $(CONFIG)
+
+verilog: $(STAMP) ## SystemVerilog, file list and manifest of CONFIG in build/verilog/CONFIG
+	$(PY) -m hdl.verilog --config $(CONFIG)
+
+report: $(STAMP) ## synthesise CONFIG with Yosys: LUT, FF, DSP, BRAM by unit
+	$(PY) -m sim.report --config $(CONFIG)
+
+bench: $(STAMP) ## speed of hardware, simulation, emission and golden model as ratios against bounds
+	$(PY) -m sim.bench
+
+wave: $(STAMP) ## run PROGRAM with waves and say where the FST lies
+	$(PY) -m sim --simulator $(SIM) --config $(CONFIG) --seed $(SEED) --waves $(PROGRAM)
+
+docs: $(STAMP) ## regenerate the generated pages
+	$(PY) -m isa.docs
+
+clean: ## remove build products
+	rm -rf build

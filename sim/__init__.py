@@ -1,0 +1,1 @@
+"""Builds simulation models of the chip, runs programs on them and compares them with the golden model."""
