@@ -1,6 +1,6 @@
 """FP32 multiplier: the IEEE product, flushed to signed zero when it is subnormal."""
 
-from amaranth.hdl import Cat, Module, Mux, signed
+from amaranth.hdl import Cat, Module, Mux
 from amaranth.lib.wiring import In, Out
 
 from hdl.arith.fp32 import (
@@ -134,10 +134,5 @@ class Fp32Mul(PipelinedUnit):
 
 
 def _signed(value):
-    """Biased exponents of products, -172 to 383, as 10 signed bits."""
-    return value.as_value()[:10].as_signed() if hasattr(value, "as_value") else _narrow(value)
-
-
-def _narrow(value):
-    assert len(value) >= signed(10).width
+    """A biased exponent of a product, -148 to 383, as 10 signed bits."""
     return value[:10].as_signed()

@@ -17,7 +17,7 @@ def shift_left(m, name, value, amount):
 
 
 def shift_right_sticky(m, name, value, amount):
-    """`(shifted, sticky)`: `value` shifted right by `amount`, and the OR of what was shifted out."""
+    """`(shifted, sticky)`: `value` shifted right by `amount`, and the OR of what fell out."""
     sticky = Const(0, 1)
     for level, selected in enumerate(amount):
         step = min(1 << level, len(value))
@@ -30,8 +30,8 @@ def shift_right_sticky(m, name, value, amount):
 def leading_zeros(m, name, value):
     """Number of zeros above the highest one of `value`.
 
-    The width is rounded up to a power of two W with zeros below the value; the result is W, that
-    is its top bit is set, exactly if the value is zero.
+    The width is rounded up to a power of two W, with zeros below the value. The top bit of the
+    result, worth W, is set exactly if the value is zero; the bits below it are then all ones.
     """
     width = 1 << ceil_log2(len(value))
     if width == 1:
@@ -50,7 +50,7 @@ def leading_zeros(m, name, value):
             for index in range(len(nodes) // 2)
         ]
     count, zero = nodes[0]
-    return bind(m, f"{name}_count", Cat(Mux(zero, 0, count), zero))
+    return bind(m, f"{name}_count", Cat(count, zero))
 
 
 def _join(m, name, low, high):
