@@ -1,7 +1,9 @@
-"""Instruction words and descriptors as bytes: the fields of `isa.fields` packed into 128 bytes and back.
+"""Instruction words and descriptors as bytes: the fields of `isa.fields` packed into 128 bytes and
+back.
 
-`encode` refuses whatever does not fit its field; `decode` refuses whatever the chip refuses before it looks at
-operands, with the chip's Cause, in the chip's order: BAD_VERSION, ILLEGAL_OPCODE, RESERVED_BITS.
+`encode` refuses whatever does not fit its field; `decode` refuses whatever the chip refuses before
+it looks at operands, with the chip's Cause, in the chip's order: BAD_VERSION, ILLEGAL_OPCODE,
+RESERVED_BITS.
 """
 
 import operator
@@ -20,7 +22,9 @@ DIMENSIONS = 3
 
 
 class EncodeError(ValueError):
-    """A value that its field cannot hold, or a field that the instruction has not; the message says the rule."""
+    """A value that its field cannot hold, or a field that the instruction has not; the message
+    says the rule.
+    """
 
 
 class DecodeError(ValueError):
@@ -62,7 +66,9 @@ def field_range(f):
 
 
 def pack(f, value, owner):
-    """`value` as bits in place in the word; EncodeError when it is no integer of the field's range."""
+    """`value` as bits in place in the word; EncodeError when it is no integer of the field's
+    range.
+    """
     try:
         number = operator.index(value)
     except TypeError:
@@ -84,13 +90,15 @@ def unpack(f, word):
 def encode_int(name, fields):
     """The instruction `name` as a 1024-bit integer.
 
-    fields: {field path as in `Instruction.fields`: integer}; absent fields are 0, except opcode and version, which
-    are filled in.  EncodeError names field and range.
+    fields: {field path as in `Instruction.fields`: integer}; absent fields are 0, except opcode
+    and version, which are filled in.  EncodeError names field and range.
     """
     known = field_map(name)
     values = {"opcode": BY_NAME[name].opcode, "version": ISA_VERSION, **fields}
     if values["opcode"] != BY_NAME[name].opcode:
-        raise EncodeError(f"{name}: opcode = {values['opcode']!r}, must be {BY_NAME[name].opcode:#04x} or absent")
+        raise EncodeError(
+            f"{name}: opcode = {values['opcode']!r}, must be {BY_NAME[name].opcode:#04x} or absent"
+        )
     word = 0
     for path, value in values.items():
         if path not in known:
@@ -105,7 +113,8 @@ def encode(name, fields):
 
 
 def decode(word, sequencer=None):
-    """(Instruction, {field path: value}) of 128 bytes or of a 1024-bit integer; every field of the instruction is there.
+    """(Instruction, {field path: value}) of 128 bytes or of a 1024-bit integer; every field of the
+    instruction is there.
 
     sequencer: when given, an opcode that this sequencer does not execute is illegal too.
     DecodeError carries the Cause; ValueError when `word` is no 128 bytes.
@@ -113,19 +122,27 @@ def decode(word, sequencer=None):
     word = _as_int(word, INSTRUCTION_BYTES, "an instruction")
     version = (word >> 8) & 0xFF
     if version != ISA_VERSION:
-        raise DecodeError(Cause.BAD_VERSION, f"version {version}, this is ISA version {ISA_VERSION}")
+        raise DecodeError(
+            Cause.BAD_VERSION, f"version {version}, this is ISA version {ISA_VERSION}"
+        )
     opcode = word & 0xFF
     instruction = BY_OPCODE.get(opcode)
     if instruction is None:
         raise DecodeError(Cause.ILLEGAL_OPCODE, f"opcode {opcode:#04x} is not defined")
     if sequencer is not None and sequencer not in instruction.sequencers:
         where = ", ".join(s.text for s in sorted(instruction.sequencers))
-        raise DecodeError(Cause.ILLEGAL_OPCODE, f"{instruction.name} is not an instruction of the {sequencer.text} sequencer, only of {where}")
+        raise DecodeError(
+            Cause.ILLEGAL_OPCODE,
+            f"{instruction.name} is not an instruction of the {sequencer.text} sequencer, only "
+            f"of {where}",
+        )
     reserved = word & ~used_mask(instruction.name)
     if reserved:
         bits = [bit for bit in range(_WORD_BITS) if reserved >> bit & 1]
         text = ", ".join(map(str, bits[:8])) + (", ..." if len(bits) > 8 else "")
-        raise DecodeError(Cause.RESERVED_BITS, f"{instruction.name}: reserved bits {text} are set, they must be 0")
+        raise DecodeError(
+            Cause.RESERVED_BITS, f"{instruction.name}: reserved bits {text} are set, they must be 0"
+        )
     return instruction, {path: unpack(f, word) for path, f in field_map(instruction.name).items()}
 
 
@@ -139,8 +156,8 @@ def used_mask(name):
 class Descriptor:
     """A DMA copy.  Tuples are indexed by dimension, 0 innermost; strides in bytes.
 
-    Rows of `row_bytes` go from src_address + i2*src_stride[2] + i1*src_stride[1] + i0*src_stride[0] to the same of
-    dst, dimension 2 outermost; then the update is applied.
+    Rows of `row_bytes` go from src_address + i2*src_stride[2] + i1*src_stride[1] +
+    i0*src_stride[0] to the same of dst, dimension 2 outermost; then the update is applied.
     """
 
     src_address: int
@@ -167,12 +184,23 @@ class Descriptor:
 
     def as_fields(self):
         """{field name of isa.fields.DESCRIPTOR: value}."""
-        names = ("kind", "version", "update_kind", "update_semaphore", "update_value", "src_address", "dst_address", "row_bytes")
+        names = (
+            "kind",
+            "version",
+            "update_kind",
+            "update_semaphore",
+            "update_value",
+            "src_address",
+            "dst_address",
+            "row_bytes",
+        )
         values = {name: getattr(self, name) for name in names}
         for name in ("count", "src_stride", "dst_stride"):
             items = getattr(self, name)
             if len(items) != DIMENSIONS:
-                raise EncodeError(f"descriptor: {name} has {len(items)} dimensions, must have {DIMENSIONS}")
+                raise EncodeError(
+                    f"descriptor: {name} has {len(items)} dimensions, must have {DIMENSIONS}"
+                )
             values.update({f"{name}{i}": item for i, item in enumerate(items)})
         return values
 
@@ -200,7 +228,9 @@ def decode_descriptor(data):
     if word & ~_DESCRIPTOR_MASK:
         raise DescriptorError("reserved bits are set, they must be 0")
     if values["update_kind"] > max(Update):
-        raise DescriptorError(f"update_kind {values['update_kind']}, must be in 0..{max(Update).value}")
+        raise DescriptorError(
+            f"update_kind {values['update_kind']}, must be in 0..{max(Update).value}"
+        )
     values["update_kind"] = Update(values["update_kind"])
     for name in ("count", "src_stride", "dst_stride"):
         values[name] = tuple(values.pop(f"{name}{i}") for i in range(DIMENSIONS))

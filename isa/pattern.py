@@ -1,6 +1,8 @@
-"""Access patterns on the host: what an operand of an instruction touches, element by element and byte by byte.
+"""Access patterns on the host: what an operand of an instruction touches, element by element and
+byte by byte.
 
-In Python and in text `dims` are written OUTERMOST first; in instruction words dimension 0 is the innermost.
+In Python and in text `dims` are written OUTERMOST first; in instruction words dimension 0 is the
+innermost.
 """
 
 import operator
@@ -35,10 +37,10 @@ class Reg:
 class AccessPattern:
     """An operand: elements of `dtype` in `partition_count` partitions from `partition` on.
 
-    Element (i0, i1, ...) of a partition lies at byte offset + itemsize * sum(i * step).  dims: 1 to 4 pairs
-    (step in elements, count), outermost first; the last varies fastest.  offset, partition, partition_count and the
-    counts may be a Reg.  EncodeError (a ValueError) when a value does not fit its field; what a chip's geometry
-    demands is checked by `isa.check`.
+    Element (i0, i1, ...) of a partition lies at byte offset + itemsize * sum(i * step).  dims: 1
+    to 4 pairs (step in elements, count), outermost first; the last varies fastest.  offset,
+    partition, partition_count and the counts may be a Reg.  EncodeError (a ValueError) when a
+    value does not fit its field; what a chip's geometry demands is checked by `isa.check`.
     """
 
     space: Space
@@ -51,8 +53,12 @@ class AccessPattern:
     def __post_init__(self):
         dims = tuple(tuple(pair) for pair in self.dims)
         if not 1 <= len(dims) <= DIMS or any(len(pair) != 2 for pair in dims):
-            raise EncodeError(f"dims = {self.dims!r}, must be 1 to {DIMS} pairs (step, count), outermost first")
-        object.__setattr__(self, "dims", tuple((_fit("step0", s, False), _fit("count0", c)) for s, c in dims))
+            raise EncodeError(
+                f"dims = {self.dims!r}, must be 1 to {DIMS} pairs (step, count), outermost first"
+            )
+        object.__setattr__(
+            self, "dims", tuple((_fit("step0", s, False), _fit("count0", c)) for s, c in dims)
+        )
         object.__setattr__(self, "space", _member(Space, self.space, "space"))
         object.__setattr__(self, "dtype", _member(DType, self.dtype, "dtype"))
         for name in ("partition", "partition_count", "offset"):
@@ -61,7 +67,10 @@ class AccessPattern:
     @property
     def has_registers(self):
         """A Reg stands for one of the values."""
-        return any(isinstance(v, Reg) for v in (self.partition, self.partition_count, self.offset, *self.shape))
+        return any(
+            isinstance(v, Reg)
+            for v in (self.partition, self.partition_count, self.offset, *self.shape)
+        )
 
     @property
     def shape(self):
@@ -92,12 +101,16 @@ class AccessPattern:
         return element_offsets(self.offset, self.dtype.itemsize, self.dims)
 
     def bounding_box(self):
-        """(lowest byte touched, one past the highest) in a partition; (offset, offset) when empty."""
+        """(lowest byte touched, one past the highest) in a partition; (offset, offset) when
+        empty.
+        """
         self._resolved("bounding_box")
         return bounding_box(self.offset, self.dtype.itemsize, self.dims)
 
     def byte_intervals(self):
-        """Bytes touched in a partition as disjoint, sorted, maximal intervals: int64 [n, 2], low and one past high."""
+        """Bytes touched in a partition as disjoint, sorted, maximal intervals: int64 [n, 2], low
+        and one past high.
+        """
         self._resolved("byte_intervals")
         return byte_intervals(self.offset, self.dtype.itemsize, self.dims)
 
@@ -105,7 +118,9 @@ class AccessPattern:
         """Bool [size]: which bytes of a partition are touched; ValueError when one lies outside."""
         low, high = self.bounding_box()
         if low < 0 or high > size:
-            raise ValueError(f"bytes {low}..{high} of the pattern lie outside a partition of {size} bytes")
+            raise ValueError(
+                f"bytes {low}..{high} of the pattern lie outside a partition of {size} bytes"
+            )
         mask = np.zeros(size, dtype=bool)
         for first, last in self.byte_intervals():
             mask[first:last] = True
@@ -113,11 +128,17 @@ class AccessPattern:
 
     def resolve(self, registers):
         """The pattern with each Reg replaced by `registers[number]`."""
+
         def value(item):
             return int(registers[item.number]) if isinstance(item, Reg) else item
 
-        return replace(self, partition=value(self.partition), partition_count=value(self.partition_count),
-                       offset=value(self.offset), dims=tuple((s, value(c)) for s, c in self.dims))
+        return replace(
+            self,
+            partition=value(self.partition),
+            partition_count=value(self.partition_count),
+            offset=value(self.offset),
+            dims=tuple((s, value(c)) for s, c in self.dims),
+        )
 
     def with_(self, **changes):
         """A copy with some values changed and checked again."""
@@ -126,34 +147,59 @@ class AccessPattern:
     def fields(self, slot):
         """{field path: value} of the operand block `slot` (src0, src1, dst)."""
         dims = (*reversed(self.dims), *((0, 1),) * (DIMS - len(self.dims)))
-        values = {"offset": self.offset, "partition": self.partition, "partition_count": self.partition_count,
-                  **{f"count{i}": count for i, (_, count) in enumerate(dims)}}
-        regs = sum(1 << bit for bit, name in enumerate(OPERAND_REGS) if isinstance(values[name], Reg))
-        found = {"space": int(self.space), "dtype": int(self.dtype), "regs": regs,
-                 **{f"step{i}": step for i, (step, _) in enumerate(dims)},
-                 **{name: _number(value) for name, value in values.items()}}
+        values = {
+            "offset": self.offset,
+            "partition": self.partition,
+            "partition_count": self.partition_count,
+            **{f"count{i}": count for i, (_, count) in enumerate(dims)},
+        }
+        regs = sum(
+            1 << bit for bit, name in enumerate(OPERAND_REGS) if isinstance(values[name], Reg)
+        )
+        found = {
+            "space": int(self.space),
+            "dtype": int(self.dtype),
+            "regs": regs,
+            **{f"step{i}": step for i, (step, _) in enumerate(dims)},
+            **{name: _number(value) for name, value in values.items()},
+        }
         return {f"{slot}.{name}": value for name, value in found.items()}
 
     @classmethod
     def from_fields(cls, slot, fields):
-        """The pattern in the block `slot` of decoded fields; unused outer dimensions (step 0, count 1) are dropped."""
+        """The pattern in the block `slot` of decoded fields; unused outer dimensions (step 0,
+        count 1) are dropped.
+        """
         regs = fields[f"{slot}.regs"]
-        values = {name: Reg(fields[f"{slot}.{name}"]) if regs >> bit & 1 else fields[f"{slot}.{name}"]
-                  for bit, name in enumerate(OPERAND_REGS)}
+        values = {
+            name: Reg(fields[f"{slot}.{name}"]) if regs >> bit & 1 else fields[f"{slot}.{name}"]
+            for bit, name in enumerate(OPERAND_REGS)
+        }
         dims = [(fields[f"{slot}.step{i}"], values[f"count{i}"]) for i in reversed(range(DIMS))]
         while len(dims) > 1 and dims[0] == (0, 1):
             dims.pop(0)
-        return cls(fields[f"{slot}.space"], fields[f"{slot}.dtype"], values["partition"], values["partition_count"],
-                   values["offset"], tuple(dims))
+        return cls(
+            fields[f"{slot}.space"],
+            fields[f"{slot}.dtype"],
+            values["partition"],
+            values["partition_count"],
+            values["offset"],
+            tuple(dims),
+        )
 
     def _resolved(self, what):
         if self.has_registers:
-            raise ValueError(f"{what} of a pattern that reads registers is known at run time only: resolve(registers) first")
+            raise ValueError(
+                f"{what} of a pattern that reads registers is known at run time only: "
+                "resolve(registers) first"
+            )
 
 
 @dataclass(frozen=True)
 class ColumnPattern:
-    """A [P, 1] operand: one element per partition at `offset`, from `partition` on, as many partitions as src0."""
+    """A [P, 1] operand: one element per partition at `offset`, from `partition` on, as many
+    partitions as src0.
+    """
 
     space: Space
     dtype: DType
@@ -173,22 +219,35 @@ class ColumnPattern:
 
     def pattern(self, partition_count):
         """The same as an AccessPattern of one element per partition."""
-        return AccessPattern(self.space, self.dtype, self.partition, partition_count, self.offset, ((0, 1),))
+        return AccessPattern(
+            self.space, self.dtype, self.partition, partition_count, self.offset, ((0, 1),)
+        )
 
     def fields(self, slot):
         """{field path: value} of the column block `slot`."""
-        regs = sum(1 << bit for bit, name in enumerate(COLUMN_REGS) if isinstance(getattr(self, name), Reg))
-        found = {"space": int(self.space), "dtype": int(self.dtype), "regs": regs,
-                 "partition": _number(self.partition), "offset": _number(self.offset)}
+        regs = sum(
+            1 << bit for bit, name in enumerate(COLUMN_REGS) if isinstance(getattr(self, name), Reg)
+        )
+        found = {
+            "space": int(self.space),
+            "dtype": int(self.dtype),
+            "regs": regs,
+            "partition": _number(self.partition),
+            "offset": _number(self.offset),
+        }
         return {f"{slot}.{name}": value for name, value in found.items()}
 
     @classmethod
     def from_fields(cls, slot, fields):
         """The column in the block `slot` of decoded fields."""
         regs = fields[f"{slot}.regs"]
-        values = {name: Reg(fields[f"{slot}.{name}"]) if regs >> bit & 1 else fields[f"{slot}.{name}"]
-                  for bit, name in enumerate(COLUMN_REGS)}
-        return cls(fields[f"{slot}.space"], fields[f"{slot}.dtype"], values["partition"], values["offset"])
+        values = {
+            name: Reg(fields[f"{slot}.{name}"]) if regs >> bit & 1 else fields[f"{slot}.{name}"]
+            for bit, name in enumerate(COLUMN_REGS)
+        }
+        return cls(
+            fields[f"{slot}.space"], fields[f"{slot}.dtype"], values["partition"], values["offset"]
+        )
 
 
 def element_offsets(offset, itemsize, dims):
@@ -200,11 +259,15 @@ def element_offsets(offset, itemsize, dims):
 
 
 def bounding_box(offset, itemsize, dims):
-    """(lowest byte, one past the highest) that the elements touch; (offset, offset) when there are none."""
+    """(lowest byte, one past the highest) that the elements touch; (offset, offset) when there
+    are none.
+    """
     if any(count == 0 for _, count in dims):
         return offset, offset
     reach = [step * (count - 1) * itemsize for step, count in dims]
-    return offset + sum(r for r in reach if r < 0), offset + sum(r for r in reach if r > 0) + itemsize
+    return offset + sum(r for r in reach if r < 0), offset + sum(
+        r for r in reach if r > 0
+    ) + itemsize
 
 
 def byte_intervals(offset, itemsize, dims):
@@ -212,7 +275,9 @@ def byte_intervals(offset, itemsize, dims):
     if any(count == 0 for _, count in dims):
         return np.zeros((0, 2), dtype=np.int64)
     low, _ = bounding_box(offset, itemsize, dims)
-    strides = sorted((abs(step) * itemsize, count) for step, count in dims if step != 0 and count > 1)
+    strides = sorted(
+        (abs(step) * itemsize, count) for step, count in dims if step != 0 and count > 1
+    )
     run = itemsize
     while strides and strides[0][0] <= run:  # the run repeats without a gap: it grows
         stride, count = strides.pop(0)
@@ -227,7 +292,9 @@ def _member(enum, value, name):
     try:
         return enum(value)
     except ValueError:
-        raise EncodeError(f"{name} = {value!r}, must be one of {', '.join(m.name for m in enum)}") from None
+        raise EncodeError(
+            f"{name} = {value!r}, must be one of {', '.join(m.name for m in enum)}"
+        ) from None
 
 
 def _fit(name, value, reg_allowed=True, ranges=_RANGES):
