@@ -89,7 +89,7 @@ def reduce_add(x, axis: int = -1) -> Float32Array:
 def reduce_max(x, axis: int = -1) -> Float32Array:
     """Maximum along `axis`, which disappears; NaN if any is NaN; of nothing, -inf."""
     x = _checked(x)
-    identity = _ordinal(np.asarray(np.float32(-np.inf)))
+    identity = int(_ordinal(np.asarray(np.float32(-np.inf))))
     # Below the ordinal of -inf there are only NaNs, and those are overruled.
     largest = np.max(_ordinal(x), axis=axis, initial=identity)
     return _with_nan(_from_ordinal(np.asarray(largest)), np.isnan(x).any(axis=axis))
@@ -99,7 +99,7 @@ def _checked(x) -> Float32Array:
     if not isinstance(x, (np.ndarray, np.generic)) or x.dtype != np.float32:
         kind = getattr(x, "dtype", type(x).__name__)
         raise TypeError(f"float32 array expected, not {kind}")
-    return np.asarray(x)
+    return np.asarray(x, np.float32)
 
 
 def _canonical(owned: Float32Array) -> Float32Array:
