@@ -177,6 +177,8 @@ def _program(header, raw, config):
 def _config(header, wanted):
     """The Config in the header, or `wanted` when it is the same architecture."""
     facts = _get(header, "config", dict)
+    if any(type(fact) is not (str if name == "name" else int) for name, fact in facts.items()):
+        raise ProgramError("has a configuration with values of a wrong type", "assemble it again")
     try:
         stored = Config(**facts)
     except (TypeError, ValueError) as error:
