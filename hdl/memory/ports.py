@@ -1,7 +1,8 @@
 """Ports between SBUF or PSUM and whoever reads and writes them.
 
-Signatures are written from the requester's side (Out = the requester drives).  `config` is an `isa.geometry.Config`,
-P its partitions.  A wide port moves one word of every partition, partition 0 in the low bits; a narrow port one word of one partition.
+Signatures are written from the requester's side (Out = the requester drives).  `config` is an
+`isa.geometry.Config`, P its partitions.  A wide port moves one word of every partition, partition 0
+in the low bits; a narrow port moves one word of one partition.
 """
 
 from amaranth.lib import data, stream, wiring
@@ -19,7 +20,7 @@ ACCUMULATE_TAG_BITS = 2
 
 
 def wide_write_layout(*, words, partitions, word_bytes):
-    """Payload of a wide write: `bytes` and `partitions` are masks, the write reaches their cross product."""
+    """Payload of a wide write; `partitions` and `bytes` are masks: it reaches their cross product."""
     return data.StructLayout({
         "word": range(words),
         "partitions": partitions,
@@ -65,8 +66,11 @@ class _Narrow(wiring.Signature):
 
 
 class SbufRead(_Read):
-    """Wide SBUF read.  `req`: stream of the word index; `valid` and `data` (P * 128) exactly WIDE_READ_CYCLES cycles after
-    `req` was taken.  There is no back-pressure on the data: ask only when there is room for it."""
+    """Wide SBUF read.
+
+    `req`: stream of the word index; `valid` and `data` (P * 128) exactly WIDE_READ_CYCLES cycles
+    after it was taken.  There is no back-pressure on the data: ask only when there is room for it.
+    """
 
     def __init__(self, config):
         super().__init__(config.sbuf_words, config.partitions, WORD_BYTES)
@@ -82,8 +86,9 @@ class PsumRead(_Read):
 class SbufNarrow(_Narrow):
     """Word-wide access to one partition of SBUF, for DMA, host and sequencers.
 
-    `read`: stream of {partition, word}; `valid` and `data` (128) exactly NARROW_READ_CYCLES cycles after it was taken.
-    `write`: stream of {partition, word, bytes, data}, done in the cycle it is taken; a read taken in a later cycle sees it.
+    `read`: stream of {partition, word}; `valid` and `data` (128) exactly NARROW_READ_CYCLES cycles
+    after it was taken.  `write`: stream of {partition, word, bytes, data}, done in the cycle it is
+    taken; a read taken in a later cycle sees it.
     """
 
     def __init__(self, config):
@@ -97,14 +102,16 @@ class PsumNarrow(_Narrow):
         super().__init__(config.psum_words, config.partitions, PSUM_WORD_BYTES)
 
 
-def SbufWrite(config):  # noqa: N802  reads as the signature that it returns
-    """Wide SBUF write: a stream of {word, partitions, bytes, data}; the write is done in the cycle it is taken, and a read
-    request taken in a later cycle sees it."""
+def SbufWrite(config):
+    """Wide SBUF write: a stream of {word, partitions, bytes, data}.
+
+    The write is done in the cycle it is taken; a read request taken in a later cycle sees it.
+    """
     return stream.Signature(wide_write_layout(
         words=config.sbuf_words, partitions=config.partitions, word_bytes=WORD_BYTES))
 
 
-def PsumWrite(config):  # noqa: N802  reads as the signature that it returns
+def PsumWrite(config):
     """Wide PSUM write: as SbufWrite, words of 4 bytes."""
     return stream.Signature(wide_write_layout(
         words=config.psum_words, partitions=config.partitions, word_bytes=PSUM_WORD_BYTES))
@@ -113,10 +120,10 @@ def PsumWrite(config):  # noqa: N802  reads as the signature that it returns
 class PsumAccumulate(wiring.Signature):
     """The tensor engine's port.  Never stalls.
 
-    In each cycle with `valid`, word = `accumulate` ? old + `data` : `data` in the partitions of the mask (FP32, RNE, canonical
-    NaN).  `done` pulses, in order, when an element whose `tag` is not 0 is visible to every later read, with its tag; this is
-    at most psum_add_stages + 3 cycles later.  The producer keeps accumulations onto one word at least
-    `config.psum_accumulate_cycles` apart.
+    In each cycle with `valid`, word = `accumulate` ? old + `data` : `data` in the partitions of the
+    mask (FP32, RNE, canonical NaN).  `done` pulses in order, with its tag, in the first cycle whose
+    reads see an element whose `tag` is not 0: psum_add_stages + 3 cycles after `valid`.  The
+    producer keeps accumulations onto one word at least `config.psum_accumulate_cycles` apart.
     """
 
     def __init__(self, config):

@@ -1,0 +1,202 @@
+"""Writer against a numpy model: every pattern, both memories, both types, stalls and denials."""
+
+import numpy as np
+import pytest
+from amaranth.sim import Simulator
+
+from hdl.memory.writer import Writer
+from isa.dtypes import DType
+from isa.fields import Space
+from isa.geometry import PSUM_WORD_BYTES, WORD_BYTES, preset
+from verif.memory_bench import (
+    element_offsets,
+    make_pattern,
+    pack,
+    random_pattern,
+    store_word,
+    unpack,
+)
+
+CONFIG = preset("tiny")
+P = CONFIG.partitions
+LATENCY = 2
+SPECIALS = (
+    0x00000000, 0x80000000, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7F800001, 0xFFFFFFFF, 0x7F7FFFFF,
+    0xFF7FFFFF, 0x7F7F8000, 0x7F7F7FFF, 0x00000001, 0x00008000, 0x00018000, 0x0000FFFF, 0x007FFFFF,
+    0x3F808000, 0x3F818000, 0x3F807FFF, 0x3F808001,
+)
+
+
+def narrow(bits):
+    """BF16 nearest to FP32 bits, ties to even, canonical NaN: by hand, apart from any library."""
+    if bits & 0x7FFFFFFF > 0x7F800000:
+        return 0x7FC0
+    upper, rest = bits >> 16, bits & 0xFFFF
+    return upper + (rest > 0x8000 or (rest == 0x8000 and upper & 1))
+
+
+def random_values(rng, count):
+    """FP32 bits [count, P]: all codes, often specials."""
+    values = rng.integers(0, 1 << 32, (count, P), dtype=np.uint64)
+    special = rng.choice(np.array(SPECIALS, dtype=np.uint64), (count, P))
+    return np.where(rng.random((count, P)) < 0.3, special, values)
+
+
+def apply(memory, pattern, raw, values):
+    """The elements one after another into a uint8 [P, bytes] array."""
+    size = DType(pattern["dtype"]).itemsize
+    for at, lanes in zip(element_offsets(pattern), values, strict=True):
+        for lane in range(pattern["partition_count"]):
+            bits = int(lanes[lane])
+            if size == 2:
+                bits = bits >> 16 if raw else narrow(bits)
+            row = memory[pattern["partition"] + lane]
+            row[at:at + size] = np.frombuffer(bits.to_bytes(size, "little"), dtype=np.uint8)
+
+
+def run(requests, *, seed=0, deny=0.0, stall=0.0, limit=20000):
+    """Write (pattern, raw, values) requests. Returns (memories, write cycles, done cycles, take cycles)."""
+    rng = np.random.default_rng(seed)
+    dut = Writer(CONFIG)
+    memories = {
+        Space.SBUF: rng.integers(0, 256, (P, CONFIG.sbuf_bytes), dtype=np.uint8),
+        Space.PSUM: rng.integers(0, 256, (P, CONFIG.psum_bytes), dtype=np.uint8),
+    }
+    expected = {space: memory.copy() for space, memory in memories.items()}
+    for pattern, raw, values in requests:
+        apply(expected[Space(pattern["space"])], pattern, raw, values)
+    ports = {Space.SBUF: (dut.sbuf, WORD_BYTES), Space.PSUM: (dut.psum, PSUM_WORD_BYTES)}
+    writes, done, takes = [], [], []
+
+    async def bench(ctx):
+        orders = list(requests)
+        elements = [pack(lanes, 32) for _, _, values in requests for lanes in values]
+        offering, giving = False, False
+        held = {space: None for space in ports}
+        for cycle in range(limit):
+            if orders and not offering and rng.random() >= stall:
+                offering = True
+                ctx.set(dut.request.p, {"pattern": orders[0][0], "raw": orders[0][1]})
+            if elements and not giving and rng.random() >= stall:
+                giving = True
+                ctx.set(dut.i.p.data, elements[0])
+            ctx.set(dut.request.valid, int(offering))
+            ctx.set(dut.i.valid, int(giving))
+            for port, _ in ports.values():
+                ctx.set(port.ready, int(rng.random() >= deny))
+            signals = [dut.request.ready, dut.i.ready, dut.done]
+            for port, _ in ports.values():
+                signals += [port.valid, port.ready, port.p.word, port.p.partitions, port.p.bytes,
+                            port.p.data]
+            _, _, request_ready, i_ready, pulse, *samples = await ctx.tick().sample(*signals)
+            if offering and request_ready:
+                orders.pop(0)
+                offering = False
+            if giving and i_ready:
+                elements.pop(0)
+                takes.append(cycle)
+                giving = False
+            if pulse:
+                done.append(cycle)
+                if len(done) == len(requests):
+                    return
+            for number, (space, (_, word_bytes)) in enumerate(ports.items()):
+                valid, ready, *payload = samples[6 * number:6 * number + 6]
+                if held[space] is not None:
+                    assert valid and payload == held[space], "write changed before it was taken"
+                held[space] = payload if valid and not ready else None
+                if valid and ready:
+                    writes.append(cycle)
+                    store_word(memories[space], word_bytes, *payload)
+        raise AssertionError(f"not done after {limit} cycles: {len(done)} of {len(requests)}")
+
+    simulator = Simulator(dut)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+    for space, memory in memories.items():
+        wrong = np.argwhere(memory != expected[space])
+        assert len(wrong) == 0, f"{space.name}: {len(wrong)} bytes differ, first {wrong[0]}"
+    assert done == sorted(set(done))
+    assert done[-1] == writes[-1] + 1
+    return writes, done, takes
+
+
+def request(rng, pattern, raw=0):
+    return pattern, raw, random_values(rng, len(element_offsets(pattern)))
+
+
+@pytest.mark.parametrize(("deny", "stall"), [(0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.3, 0.3)])
+def test_random_patterns(deny, stall):
+    rng = np.random.default_rng([23, int(10 * deny), int(10 * stall)])
+    run([request(rng, random_pattern(rng, CONFIG), int(rng.integers(2))) for _ in range(50)],
+        deny=deny, stall=stall)
+
+
+@pytest.mark.parametrize("dtype", [DType.FP32, DType.BF16])
+@pytest.mark.parametrize("space", [Space.SBUF, Space.PSUM])
+def test_every_offset_and_rotation(dtype, space):
+    rng = np.random.default_rng(1)
+    requests = []
+    for offset in range(64, 64 + WORD_BYTES, dtype.itemsize):
+        for step in (1, -1):
+            requests.append(request(rng, make_pattern(
+                CONFIG, space=space, dtype=dtype, offset=offset, dims=[(step, 9)],
+                partition=len(requests) % P, partition_count=1)))
+    run(requests)
+
+
+@pytest.mark.parametrize("dtype", [DType.FP32, DType.BF16])
+@pytest.mark.parametrize("space", [Space.SBUF, Space.PSUM])
+def test_first_and_last_bytes(dtype, space):
+    rng = np.random.default_rng(2)
+    end = (CONFIG.sbuf_bytes if space == Space.SBUF else CONFIG.psum_bytes) - dtype.itemsize
+    run([request(rng, make_pattern(CONFIG, space=space, dtype=dtype, offset=offset, dims=dims))
+         for offset, dims in [(end, [(1, 1)]), (0, [(1, 1)]), (end, [(-1, 11)]),
+                              (end, [(0, 3), (-(end // dtype.itemsize), 2)])]])
+
+
+def test_step_zero_keeps_the_last():
+    rng = np.random.default_rng(4)
+    for dtype in (DType.FP32, DType.BF16):
+        for space in (Space.SBUF, Space.PSUM):
+            run([request(rng, make_pattern(CONFIG, space=space, dtype=dtype, offset=40, dims=dims))
+                 for dims in ([(0, 7)], [(1, 3), (0, 4)], [(0, 3), (1, 5)], [(-1, 4), (0, 2), (0, 2)])])
+
+
+@pytest.mark.parametrize(("step", "dtype", "space"), [
+    (1, DType.FP32, Space.SBUF), (1, DType.BF16, Space.SBUF), (4, DType.FP32, Space.SBUF),
+    (-9, DType.BF16, Space.SBUF), (0, DType.FP32, Space.SBUF), (1, DType.FP32, Space.PSUM),
+    (3, DType.BF16, Space.PSUM)])
+def test_one_element_a_cycle(step, dtype, space):
+    """Also when each element needs its own write, and over the borders of requests."""
+    rng = np.random.default_rng(6)
+    count, number = 16, 6
+    offset = -step * dtype.itemsize * (count - 1) if step < 0 else 0
+    pattern = make_pattern(CONFIG, space=space, dtype=dtype, offset=offset, dims=[(step, count)])
+    writes, _, takes = run([request(rng, pattern) for _ in range(number)])
+    assert takes[-1] - takes[0] == count * number - 1, "a bubble"
+    assert writes[-1] - takes[-1] == LATENCY
+    word = WORD_BYTES if space == Space.SBUF else PSUM_WORD_BYTES
+    per_word = max(1, word // dtype.itemsize // abs(step)) if step else count
+    assert len(writes) == number * -(-count // per_word), "neighbours not merged"
+
+
+def test_a_denied_write_does_not_stop_merging():
+    """While a finished word waits, the next one gathers."""
+    rng = np.random.default_rng(7)
+    pattern = make_pattern(CONFIG, space=Space.SBUF, dtype=DType.BF16, offset=0, dims=[(1, 256)])
+    _, _, takes = run([request(rng, pattern)], deny=0.5)
+    assert takes[-1] - takes[0] < 255 + 16
+
+
+def test_narrowing_of_specials():
+    """Every special in every lane, narrowed and raw."""
+    values = np.array([np.roll(SPECIALS, p) for p in range(P)]).T
+    pattern = make_pattern(CONFIG, space=Space.SBUF, dtype=DType.BF16, offset=2,
+                           dims=[(1, len(SPECIALS))])
+    run([(pattern, 0, values)])
+    run([(pattern, 1, values)])
+    assert [narrow(v) for v in (0x7F7F8000, 0x3F808000, 0x3F818000, 0x7F800001)] == [
+        0x7F80, 0x3F80, 0x3F82, 0x7FC0]
+    assert unpack(pack([1, 2, 3], 32), 32, 3) == [1, 2, 3]

@@ -1,0 +1,137 @@
+"""Access patterns and memory stand-ins for benches of everything that reads or writes SBUF and PSUM.
+
+A pattern is a plain dict with the names of `hdl.lib.issue.Pattern`; `step` and `count` are innermost
+first.
+"""
+
+from collections import deque
+
+import numpy as np
+
+from hdl.lib.issue import Pattern
+from hdl.memory.ports import WIDE_READ_CYCLES
+from isa.dtypes import DType
+from isa.fields import DIMS, Space
+
+_STEPS = (-9, -3, -2, -1, 0, 1, 1, 1, 2, 3, 4, 8, 17)
+
+
+def space_bytes(config, space):
+    """Bytes of a partition of SBUF or PSUM."""
+    return config.sbuf_bytes if space == Space.SBUF else config.psum_bytes
+
+
+def element_offsets(pattern):
+    """Byte offset of every element in its partition, in the order of the walk."""
+    size = DType(pattern["dtype"]).itemsize
+    offsets = np.zeros(1, dtype=np.int64)
+    for step, count in zip(pattern["step"], pattern["count"], strict=True):
+        offsets = (np.arange(count)[:, None] * step * size + offsets[None, :]).ravel()
+    return offsets + pattern["offset"]
+
+
+def make_pattern(config, *, space, dtype, offset, dims, partition=0, partition_count=None):
+    """A pattern from `dims`, [(step, count), ...] innermost first; low and high are filled in."""
+    dims = [*dims, *[(0, 1)] * (DIMS - len(dims))]
+    pattern = {
+        "space": int(space), "dtype": int(dtype), "partition": partition,
+        "partition_count": config.partitions - partition if partition_count is None
+        else partition_count,
+        "offset": offset,
+        "step": [step for step, _ in dims], "count": [count for _, count in dims],
+    }
+    offsets = element_offsets(pattern)
+    pattern["low"], pattern["high"] = int(offsets.min()), int(offsets.max()) + dtype.itemsize
+    if pattern["low"] < 0 or pattern["high"] > space_bytes(config, space):
+        raise ValueError(f"pattern leaves its memory: bytes {pattern['low']}..{pattern['high']}")
+    return pattern
+
+
+def random_pattern(rng, config, *, spaces=(Space.SBUF, Space.PSUM), max_elements=40, dtypes=None):
+    """A legal pattern with all kinds of dimensions, often at the first or last bytes of the memory."""
+    space = Space(int(rng.choice(spaces)))
+    dtype = DType(int(rng.choice(dtypes or (DType.FP32, DType.BF16))))
+    partition = config.quadrant * int(rng.integers(4))
+    count = int(rng.integers(1, config.partitions - partition + 1))
+    while True:
+        used = int(rng.integers(1, DIMS + 1))
+        dims = [(int(rng.choice(_STEPS)), 1 + int(rng.integers(9))) for _ in range(used)]
+        if np.prod([n for _, n in dims]) > max_elements:
+            continue
+        size = dtype.itemsize
+        low = sum(min(0, step * (n - 1)) for step, n in dims) * size
+        high = sum(max(0, step * (n - 1)) for step, n in dims) * size + size
+        first, last = -low, space_bytes(config, space) - high
+        if first > last:
+            continue
+        place = rng.integers(4)
+        offset = {0: first, 1: last}.get(int(place), size * int(rng.integers(first // size, last // size + 1)))
+        return make_pattern(config, space=space, dtype=dtype, offset=offset, dims=dims,
+                            partition=partition, partition_count=count)
+
+
+def pattern_const(pattern):
+    """The pattern as a value for a port."""
+    return Pattern.const(pattern)
+
+
+def load_lanes(memory, pattern):
+    """FP32 bits [elements, P] that a reader gives for `memory` (uint8 [P, bytes]), all lanes."""
+    turned = np.roll(memory, -pattern["partition"], axis=0)
+    size = DType(pattern["dtype"]).itemsize
+    offsets = element_offsets(pattern)
+    columns = turned[:, offsets[:, None] + np.arange(size)]
+    kind, shift = (np.uint16, 16) if size == 2 else (np.uint32, 0)
+    values = np.ascontiguousarray(columns).view(kind)[..., 0].astype(np.uint64) << shift
+    return values.T
+
+
+def pack(values, bits):
+    """Integers side by side in one, the first in the low bits."""
+    total = 0
+    for index, value in enumerate(values):
+        total |= int(value) << (bits * index)
+    return total
+
+
+def unpack(value, bits, count):
+    """Inverse of `pack`."""
+    mask = (1 << bits) - 1
+    return [(value >> (bits * index)) & mask for index in range(count)]
+
+
+class ReadModel:
+    """Answers a wide read port out of a uint8 [P, bytes] array; `rng` and `deny` refuse some requests.
+
+    Every cycle: set the port from `ready`, `valid`, `data`, then call `clock` with what was
+    sampled.
+    """
+
+    def __init__(self, memory, word_bytes, rng=None, deny=0.0):
+        self.memory, self.word_bytes, self.rng, self.deny = memory, word_bytes, rng, deny
+        self.ready, self.valid, self.data = 1, 0, 0
+        self.taken = 0
+        self._pipe = deque([None] * (WIDE_READ_CYCLES - 1))
+
+    def clock(self, req_valid, word):
+        answer = None
+        if req_valid and self.ready:
+            self.taken += 1
+            at = word * self.word_bytes
+            assert at + self.word_bytes <= self.memory.shape[1], f"word {word} is outside"
+            rows = self.memory[:, at:at + self.word_bytes]
+            answer = int.from_bytes(np.ascontiguousarray(rows).tobytes(), "little")
+        self._pipe.append(answer)
+        answer = self._pipe.popleft()
+        self.valid, self.data = (0, 0) if answer is None else (1, answer)
+        self.ready = int(self.rng is None or self.rng.random() >= self.deny)
+
+
+def store_word(memory, word_bytes, word, partitions, byte_mask, data):
+    """A wide write into a uint8 [P, bytes] array."""
+    at = word * word_bytes
+    for p in range(memory.shape[0]):
+        if partitions >> p & 1:
+            for b in range(word_bytes):
+                if byte_mask >> b & 1:
+                    memory[p, at + b] = data >> 8 * (p * word_bytes + b) & 0xFF
