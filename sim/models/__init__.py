@@ -1,0 +1,1 @@
+"""Models of what lies outside the design under test."""
