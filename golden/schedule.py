@@ -1,0 +1,94 @@
+"""The order in which the model lets the agents of a chip run.
+
+Any order is right: a program without races gives one result in all of them. The default order
+passes waits as late as possible, so that the checker sees every update that could have satisfied a
+wait.
+"""
+
+import numpy as np
+
+_QUANTUM = 1000
+
+
+class Runaway(RuntimeError):
+    """More instructions than allowed: an endless loop, or `max_instructions` is too small."""
+
+
+class Budget:
+    """Counts instructions; Runaway, with the places where the sequencers are, when there are too
+    many.
+    """
+
+    def __init__(self, limit, sequencers):
+        self._limit = limit
+        self._sequencers = sequencers
+        self.used = 0
+
+    def spend(self):
+        """One more instruction."""
+        self.used += 1
+        if self.used > self._limit:
+            places = ", ".join(f"{s.index.text} at {s.pc}" for s in self._sequencers if s.active)
+            raise Runaway(f"more than {self._limit} instructions; {places}")
+
+
+def run_late(sequencers, engines, step_dma, budget):
+    """Runs until all have stopped or all wait: DMA first, then whoever need not wait, then one
+    wait.
+    """
+    first = 0
+    while True:
+        busy = _drain(engines, step_dma)
+        spinning = False
+        for sequencer in sequencers:
+            for _ in range(_QUANTUM):
+                if not sequencer.active or sequencer.at_wait() or not sequencer.active:
+                    break
+                sequencer.step()
+                budget.spend()
+                busy = True
+            else:
+                spinning = True
+        if busy and not spinning:
+            continue
+        ready = [s for s in sequencers if s.active and s.at_wait() and not s.blocked()]
+        if ready:
+            chosen = min(ready, key=lambda s: (s.index - first) % len(sequencers))
+            first = chosen.index + 1
+            chosen.step()
+            budget.spend()
+        elif not spinning:
+            return
+
+
+def run_random(sequencers, engines, step_dma, budget, seed):
+    """As `run_late`, in a random order."""
+    random = np.random.default_rng(seed)
+    while True:
+        agents = [s for s in sequencers if s.active and not s.blocked() and s.active]
+        agents += [e for e in engines if e.queue]
+        if not agents:
+            if any(s.active and not s.blocked() for s in sequencers):
+                continue
+            return
+        chosen = agents[random.integers(len(agents))]
+        for _ in range(random.geometric(0.3)):
+            if chosen in engines:
+                if not chosen.queue:
+                    break
+                step_dma(chosen)
+            else:
+                if not chosen.active or chosen.blocked() or not chosen.active:
+                    break
+                chosen.step()
+                budget.spend()
+
+
+def _drain(engines, step_dma):
+    busy = False
+    while any(engine.queue for engine in engines):
+        for engine in engines:
+            if engine.queue:
+                step_dma(engine)
+                busy = True
+    return busy
