@@ -72,9 +72,8 @@ class GoldenChip:
         content = np.frombuffer(data, np.uint8)
         if not content.size:
             return
-        self.memories.write(address, content)
+        memory = self.memories.write(address, content)
         if self.checker:
-            memory = self.memories.find(address, content.size)
             self.checker.host_write(memory, address - memory.base, content.size)
 
     def read(self, address, size):
@@ -118,7 +117,7 @@ class GoldenChip:
     def launch(
         self, table, *, program: Program | None = None, seed=None, max_instructions=_INSTRUCTIONS
     ):
-        """START with {Sequencer: (stream address, instructions)}; runs to the end and returns a Result.
+        """START with {Sequencer: (stream address, instructions)}; runs to the end, gives a Result.
 
         seed: None for the standard order, else the agents are scheduled at random. program: for the
         texts of hazards. A deadlock ends the waiting sequencers with WAIT_TIMEOUT.

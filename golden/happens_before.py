@@ -18,7 +18,6 @@ import numpy as np
 
 from golden.semaphore_log import SemaphoreLog
 from isa.address_map import SEQUENCERS
-from isa.geometry import SEMAPHORES
 
 ALWAYS = np.iinfo(np.int64).max
 _COUNT = len(SEQUENCERS)
@@ -43,7 +42,7 @@ class HappensBefore:
         self.epoch = [0] * _COUNT
         self._known = np.zeros((_COUNT, self.size), np.int64)
         self._running = set()
-        self._logs = [None] * SEMAPHORES
+        self._logs = {}
         self._queued = [deque() for _ in range(dma_engines)]
         self._released = np.zeros((dma_engines, self.size), np.int64)
         self._descriptors = [0] * dma_engines
@@ -72,14 +71,14 @@ class HappensBefore:
         self._known[sequencer, 2 * sequencer : 2 * sequencer + 2] = epoch
 
     def clock(self, sequencer):
-        """What has happened before the current instruction's accesses, its own engine's included."""
+        """What has happened before the current instruction's accesses, by its own engine too."""
         clock = self._known[sequencer].copy()
         clock[2 * sequencer : 2 * sequencer + 2] = ALWAYS
         return clock
 
     def acquire(self, sequencer, semaphore, value):
         """The current instruction has waited for semaphore >= value."""
-        log = self._logs[semaphore]
+        log = self._logs.get(semaphore)
         if log is not None:
             known = self._known[sequencer]
             acquired = log.guaranteed(value, known, ("control", sequencer))
@@ -138,6 +137,6 @@ class HappensBefore:
         return np.minimum.reduce(clocks)
 
     def _log(self, semaphore):
-        if self._logs[semaphore] is None:
+        if semaphore not in self._logs:
             self._logs[semaphore] = SemaphoreLog(self.size)
         return self._logs[semaphore]

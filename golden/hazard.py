@@ -11,7 +11,7 @@ OVERLAP = "overlap"
 
 
 class Origin(NamedTuple):
-    """An instruction (sequencer name, index), a descriptor (DMA engine name, address) or a fetch."""
+    """An instruction (sequencer, index), a descriptor (DMA engine, address) or a fetch."""
 
     agent: str
     index: int

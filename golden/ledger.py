@@ -65,7 +65,7 @@ class Ledger:
         self._dead += len(entries)
 
     def compact(self, least=None):
-        """Closes the gaps, often enough to stay small. Forgets too what happened before `least()`."""
+        """Closes the gaps, often enough to stay small; forgets what happened before `least()`."""
         count = len(self._footprints)
         crowded = count > 1024 and count & (count - 1) == 0
         if self._dead <= 64 + count // 2 and not (crowded and least is not None):

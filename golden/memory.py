@@ -98,11 +98,12 @@ class Memories:
         return memory.flat[place : place + size].copy()
 
     def write(self, address, data):
-        """Writes bytes; ValueError when they are not within one row of a memory."""
+        """Writes bytes, returns their memory; ValueError when they are not within one row of a memory."""
         data = np.frombuffer(data, np.uint8)
         memory = self._require(address, data.size)
         place = address - memory.base
         memory.flat[place : place + data.size] = data
+        return memory
 
     def _require(self, address, size):
         memory = self.find(address, size)

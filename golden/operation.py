@@ -18,7 +18,7 @@ _LIMIT = 1 << 15
 
 @dataclass
 class Operation:
-    """A datapath instruction with work to do. `sources`: all operands that are read, columns too."""
+    """A datapath instruction with work to do; operands that it has not are None."""
 
     name: str
     src0: Access | None

@@ -9,7 +9,7 @@ from isa.address_map import Cause, DmaCause, Sequencer, State
 
 @dataclass(frozen=True)
 class SequencerStatus:
-    """Status registers of a sequencer. gpr: uint32 [64]. wait_*: of a wait that timed out, else 0."""
+    """Status registers of a sequencer. gpr: uint32 [64]; wait_*: of a timed-out wait, else 0."""
 
     state: State
     cause: Cause

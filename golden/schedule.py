@@ -7,7 +7,10 @@ wait.
 
 import numpy as np
 
+from golden.sequencer import Next
+
 _QUANTUM = 1000
+_RUNS = (Next.FREE, Next.READY)
 
 
 class Runaway(RuntimeError):
@@ -42,7 +45,7 @@ def run_late(sequencers, engines, step_dma, budget):
         spinning = False
         for sequencer in sequencers:
             for _ in range(_QUANTUM):
-                if not sequencer.active or sequencer.at_wait() or not sequencer.active:
+                if sequencer.peek() != Next.FREE:
                     break
                 sequencer.step()
                 budget.spend()
@@ -51,7 +54,7 @@ def run_late(sequencers, engines, step_dma, budget):
                 spinning = True
         if busy and not spinning:
             continue
-        ready = [s for s in sequencers if s.active and s.at_wait() and not s.blocked()]
+        ready = [s for s in sequencers if s.peek() == Next.READY]
         if ready:
             chosen = min(ready, key=lambda s: (s.index - first) % len(sequencers))
             first = chosen.index + 1
@@ -65,11 +68,9 @@ def run_random(sequencers, engines, step_dma, budget, seed):
     """As `run_late`, in a random order."""
     random = np.random.default_rng(seed)
     while True:
-        agents = [s for s in sequencers if s.active and not s.blocked() and s.active]
+        agents = [s for s in sequencers if s.peek() in _RUNS]
         agents += [e for e in engines if e.queue]
         if not agents:
-            if any(s.active and not s.blocked() for s in sequencers):
-                continue
             return
         chosen = agents[random.integers(len(agents))]
         for _ in range(random.geometric(0.3)):
@@ -78,7 +79,7 @@ def run_random(sequencers, engines, step_dma, budget, seed):
                     break
                 step_dma(chosen)
             else:
-                if not chosen.active or chosen.blocked() or not chosen.active:
+                if chosen.peek() not in _RUNS:
                     break
                 chosen.step()
                 budget.spend()

@@ -40,11 +40,13 @@ class SemaphoreLog:
         A clock that has reached `epoch` in `component` depends on it; component None: none is known
         to.
         """
+        amount = value
         if kind == Update.SET:
             self._base, self._base_clock = value, clock
             self._clear()
             return
-        amount = {Update.INCREMENT: 1, Update.DECREMENT: -1}.get(kind, value)
+        elif kind != Update.ADD:
+            amount = 1 if kind == Update.INCREMENT else -1
         self._total += amount
         self._highest.append(max(self._highest[-1] if self._highest else self._base, self._total))
         self._agents.append(agent)

@@ -1,5 +1,7 @@
 """A sequencer: takes the instructions of its stream in order, waits, executes, updates."""
 
+from enum import Enum
+
 from golden.control import Control, Stop
 from golden.hazard import Origin
 from golden.operation import Refused
@@ -9,6 +11,15 @@ from isa.geometry import INSTRUCTION_BYTES, REGISTERS
 
 _IN_ORDER = ("nop", "sem_wait")
 """Control instructions whose update does not overtake earlier instructions."""
+
+
+class Next(Enum):
+    """What a sequencer is about to do: nothing, go on, pass a wait that is over, wait."""
+
+    STOPPED = 0
+    FREE = 1
+    READY = 2
+    BLOCKED = 3
 
 
 class Sequencer:
@@ -74,21 +85,21 @@ class Sequencer:
         if self._chip.checker:
             self._chip.checker.order.stop(self.index)
 
-    def at_wait(self):
-        """The next instruction waits for a semaphore (whether satisfied or not)."""
+    def peek(self):
+        """What the next instruction would do now; decodes it, which may stop the sequencer."""
         prepared = self._prepare()
-        return prepared is not None and prepared.fields["wait"] == 1
-
-    def blocked(self):
-        """The next instruction waits for a semaphore that is below its value."""
-        prepared = self._prepare()
-        if prepared is None or not prepared.fields["wait"]:
-            return False
+        if prepared is None:
+            return Next.STOPPED
         fields = prepared.fields
-        return self._chip.semaphores.values[fields["wait_semaphore"]] < fields["wait_value"]
+        if not fields["wait"]:
+            return Next.FREE
+        if self._chip.semaphores.values[fields["wait_semaphore"]] < fields["wait_value"]:
+            return Next.BLOCKED
+        return Next.READY
 
     def time_out(self):
-        """The wait of the next instruction is given up."""
+        """Gives up the wait of the next instruction, which is blocked."""
+        assert self._pending is not None
         fields = self._pending.fields
         self.wait_semaphore, self.wait_value = fields["wait_semaphore"], fields["wait_value"]
         value = self._chip.semaphores.values[self.wait_semaphore]
@@ -124,7 +135,7 @@ class Sequencer:
             chip.checker.order.stop(self.index)
 
     def _prepare(self):
-        """The pending instruction, decoded when it is new; None when the sequencer stops instead."""
+        """The pending instruction, decoded when it is new; None when the sequencer stops."""
         if self._pending is None and self.active:
             if self.pc >= self.length:
                 self.stop(

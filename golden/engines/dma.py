@@ -1,4 +1,4 @@
-"""DMA engine: rows of bytes from anywhere to anywhere in HBM and SBUF, in order of the descriptors."""
+"""DMA engine: rows of bytes between any places of HBM and SBUF, in order of the descriptors."""
 
 from collections import deque
 from functools import lru_cache

@@ -7,7 +7,7 @@ from golden.arith import matmul
 
 
 class TensorEngine:
-    """Holds the stationary tile as bf16 bits; `stationary` is None until the first load of a run."""
+    """Holds the stationary tile as bf16 bits; `stationary` is None until a run's first load."""
 
     def __init__(self, memories):
         self._memories = memories
