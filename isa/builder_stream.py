@@ -1,5 +1,7 @@
 """Instructions of one sequencer, written as Python calls named like the instructions."""
 
+import contextlib
+import os
 import sys
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +16,7 @@ from isa.pattern import Reg
 from isa.values import SemaphoreUpdate, Wait, enum_member
 from isa.views import Tile
 
-_HERE = str(Path(__file__).parent)
+_SKIPPED = (str(Path(__file__).parent) + os.sep, contextlib.__file__)
 
 
 class StreamBuilder:
@@ -164,9 +166,9 @@ def make_update(owner, update, at_read=False):
 
 
 def caller():
-    """ "file:line" of the nearest frame outside this package's builder files."""
+    """ "file:line" of the nearest frame outside this package."""
     frame = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_HERE):
+    while frame is not None and frame.f_code.co_filename.startswith(_SKIPPED):
         frame = frame.f_back
     return "" if frame is None else f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
 

@@ -161,6 +161,9 @@ def _slices(name, shape, index):
 def _range(what, item, size):
     """(start, step, length) of an index into `size` items; length None for an integer."""
     if isinstance(item, slice):
+        for bound in (item.start, item.stop):
+            if bound is not None and not -size <= bound <= size:
+                raise ValueError(f"{what}: bound {bound} of a slice is outside 0..{size}")
         start, stop, step = item.indices(size)
         return start, step, len(range(start, stop, step))
     if not -size <= item < size:
