@@ -161,7 +161,7 @@ class Prepare(wiring.Component):
         issue = self.o.p.issue
         present = self.layout.fields
         # Blocks of operands that this instruction has not are zero, because its reserved bits are.
-        plain = [name for name in Issue.__annotations__ if name in present
+        plain = [name for name, _ in Issue.as_shape() if name in present
                  and name not in ("src0", "src1", "dst", "column0", "column1")]
         found = [issue[name].eq(word[name]) for name in plain]
         found.append(issue.elements.eq(check.elements))
