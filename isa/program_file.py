@@ -250,7 +250,7 @@ def _sequencer(text):
 
 
 def _indices(table):
-    if any(type(index) is not int for index in table.values()):
+    if type(table) is not dict or any(type(index) is not int for index in table.values()):
         raise ProgramError("has a name whose index is no integer", "assemble it again")
     return dict(table)
 
