@@ -1,0 +1,1 @@
+"""The scalar engine: func(x * scale + bias) over P lanes."""
