@@ -129,7 +129,8 @@ class SequencerBench:
             ctx.set(control.stream_address, base)
             ctx.set(control.length, options.get("length", len(program)))
             ctx.set(control.watchdog, options.get("watchdog", 0))
-            await self._clear_semaphores(ctx)
+            if self.results:  # After a reset they are clear.
+                await self._clear_semaphores(ctx)
             ctx.set(control.start, 1)
             await ctx.tick()
             self.start_cycle = self.cycle
@@ -292,7 +293,7 @@ class _Bus(_Model):
         self.signals = [req.valid, req.ready, req.p.address, req.p.write, req.p.strb, req.p.data,
                         resp.valid, resp.ready]
         self.due = None
-        self.memory = dict(self.world.bus_memory)
+        self.memory = bench.bus_words = dict(self.world.bus_memory)
 
     def begin(self, ctx):
         ctx.set(self.port.req.ready, 1)

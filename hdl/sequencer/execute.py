@@ -54,7 +54,8 @@ class Execute(wiring.Component):
         Pulses: `current.imm` is notified; a control instruction is complete; it is a halt.
     fail : Out(1), cause : Out
         Pulse: the sequencer stops because of `cause`.
-    waiting : Out(1)
+    waiting, passed : Out(1)
+        It has waited for a cycle and more; pulse: the wait, if any, is over.
     bus : Out(LocalBus), trigger : Out stream of DmaTrigger
     """
 
@@ -94,6 +95,7 @@ class Execute(wiring.Component):
             "fail": Out(1),
             "cause": Out(CAUSE_BITS),
             "waiting": Out(1),
+            "passed": Out(1),
             "bus": Out(LocalBus()),
             "trigger": Out(stream.Signature(DmaTrigger)),
         })
@@ -155,12 +157,14 @@ class Execute(wiring.Component):
                     m.d.comb += self.waiting.eq(waited != 0)
                     with m.If(expired):
                         self._fail(m, Cause.WAIT_TIMEOUT)
-                with m.Elif(instant):
-                    m.next = "ENTER"
-                with m.Elif(datapath):
-                    m.next = "ISSUE"
                 with m.Else():
-                    m.next = "EXECUTE"
+                    m.d.comb += self.passed.eq(1)
+                    with m.If(instant):
+                        m.next = "ENTER"
+                    with m.Elif(datapath):
+                        m.next = "ISSUE"
+                    with m.Else():
+                        m.next = "EXECUTE"
             with m.State("ENTER"):
                 m.d.comb += self.entry.valid.eq(1)
                 with m.If(self.entry.ready):

@@ -42,7 +42,8 @@ class SequencerControl(wiring.Signature):
     stream_address, length, watchdog : Out
         STREAM, LENGTH and WATCHDOG of `isa.address_map`; constant while `busy`.
     state, cause, pc, wait_semaphore, wait_value, retired, notify_value, notify_count : In
-        The registers of these names of `isa.address_map`.
+        The registers of these names of `isa.address_map`; the wait is that of the instruction that waits or has
+        timed out, else 0.
     busy : In(1)
         Runs or waits, or work that it issued is not complete, or an update has not been taken.
     gpr_index : Out, gpr_value : In

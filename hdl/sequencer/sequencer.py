@@ -145,6 +145,9 @@ class Sequencer(wiring.Component):
         m.d.sync += control.retired.eq(control.retired + execute.retire + updates.retire)
         with m.If(execute.work.valid & execute.work.ready):
             m.d.sync += control.pc.eq(execute.work.p.pc)
+        with m.If(execute.passed):
+            m.d.sync += [control.wait_semaphore.eq(0), control.wait_value.eq(0)]
+        with m.If(execute.work.valid & execute.work.ready):
             with m.If(execute.work.p.wait & (execute.work.p.cause == Cause.NONE)):
                 m.d.sync += [
                     control.wait_semaphore.eq(execute.work.p.wait_semaphore),
