@@ -1,17 +1,19 @@
 """What is known to have happened before what: vector clocks over the agents of a chip.
 
-A sequencer has two components: R, reads of its instructions that are done, and W, instructions that
-are complete. A DMA engine has one, its descriptors. Epochs count the instructions (descriptors)
-of an agent in a run, from 1. An access has happened before an agent's next step when the agent's
-clock has reached the epoch in the component of the access.
+A sequencer has two components: R, reads of its instructions that are done, and W, instructions
+that are complete. A DMA engine has one for each sequencer: descriptors that this sequencer
+triggered, for only their order in the engine's queue is sure. Epochs count the instructions
+(descriptors) of a component in a run, from 1. An access has happened before an agent's next step
+when the agent's clock has reached the epoch in the component of the access.
 
 Hardware that this mirrors: an engine gives the results of sequential execution, so a sequencer's
 own accesses are always ordered; an update at read releases the reads only, an update at completion
 both; fenced control instructions run when everything before them is complete. Descriptors are
-ordered after their trigger, and an update of a descriptor says that everything up to it on that
-engine is done; otherwise descriptors are concurrent, with each other too.
+ordered after their trigger, and an update of a descriptor says that everything that was queued on
+that engine before it is done; otherwise descriptors are concurrent, with each other too.
 """
 
+from bisect import bisect_right
 from collections import deque
 
 import numpy as np
@@ -37,15 +39,13 @@ class HappensBefore:
     """Clocks of one run. The last component belongs to instruction fetch and is never reached."""
 
     def __init__(self, dma_engines):
-        self.size = 2 * _COUNT + dma_engines + 1
+        self.size = 2 * _COUNT + dma_engines * _COUNT + 1
         self.fetch = self.size - 1
         self.epoch = [0] * _COUNT
         self._known = np.zeros((_COUNT, self.size), np.int64)
         self._running = set()
         self._logs = {}
-        self._queued = [deque() for _ in range(dma_engines)]
-        self._released = np.zeros((dma_engines, self.size), np.int64)
-        self._descriptors = [0] * dma_engines
+        self._queues = [_Queue() for _ in range(dma_engines)]
 
     def start(self, sequencer):
         """A sequencer takes part in the run."""
@@ -104,34 +104,32 @@ class HappensBefore:
     def trigger(self, sequencer, engine, count):
         """The current, fenced instruction queues `count` descriptors."""
         clock = self._known[sequencer].copy()
-        self._queued[engine].append([clock, count])
+        self._queues[engine].append(int(sequencer), self.epoch[sequencer], clock, count)
 
     def descriptor(self, engine):
         """(component, epoch, clock) of the accesses of the engine's next descriptor."""
-        self._descriptors[engine] += 1
-        head = self._queued[engine][0]
-        clock = head[0]
-        head[1] -= 1
-        if head[1] == 0:
-            self._queued[engine].popleft()
-        component = 2 * _COUNT + engine
-        released = self._released[engine]
-        np.maximum(released, clock, out=released)
-        released[component] = self._descriptors[engine]
-        return component, self._descriptors[engine], clock
+        sequencer, epoch, clock = self._queues[engine].pop()
+        return _descriptors_of(engine, sequencer), epoch, clock
 
     def release_descriptor(self, engine, semaphore, kind, value):
         """The update of the descriptor that `descriptor` returned last."""
-        component = 2 * _COUNT + engine
-        clock = self._released[engine].copy()
-        self._log(semaphore).add(
-            ("dma", engine), component, self._descriptors[engine], kind, value, clock
-        )
+        queue = self._queues[engine]
+        sequencer, epoch, clock = queue.last
+        clock = clock.copy()
+        component = _descriptors_of(engine, sequencer)
+        for other in range(_COUNT):
+            earlier = queue.before(other, clock[writes_of(other)])
+            clock[_descriptors_of(engine, other)] = max(
+                earlier, clock[_descriptors_of(engine, other)]
+            )
+        clock[component] = epoch
+        agent = ("dma", engine, sequencer)
+        self._log(semaphore).add(agent, component, epoch, kind, value, clock)
 
     def least(self):
         """Clock that every future access has reached."""
         clocks = [self.clock(sequencer) for sequencer in self._running]
-        clocks += [clock for queue in self._queued for clock, _ in queue]
+        clocks += [clock for queue in self._queues for clock in queue.clocks()]
         if not clocks:
             return np.full(self.size, ALWAYS)
         return np.minimum.reduce(clocks)
@@ -140,3 +138,45 @@ class HappensBefore:
         if semaphore not in self._logs:
             self._logs[semaphore] = SemaphoreLog(self.size)
         return self._logs[semaphore]
+
+
+def _descriptors_of(engine, sequencer):
+    return 2 * _COUNT + engine * _COUNT + sequencer
+
+
+class _Queue:
+    """Triggers of one DMA engine."""
+
+    def __init__(self):
+        self._waiting = deque()
+        self._triggers = [[] for _ in range(_COUNT)]
+        self._counts = [[] for _ in range(_COUNT)]
+        self._done = [0] * _COUNT
+        self.last = None
+
+    def append(self, sequencer, epoch, clock, count):
+        """A trigger at instruction `epoch` of the sequencer."""
+        earlier = self._counts[sequencer][-1] if self._counts[sequencer] else 0
+        self._triggers[sequencer].append(epoch)
+        self._counts[sequencer].append(earlier + count)
+        self._waiting.append([sequencer, clock, count])
+
+    def pop(self):
+        """(sequencer, number among its descriptors, clock of the trigger) of the next one."""
+        head = self._waiting[0]
+        head[2] -= 1
+        if head[2] == 0:
+            self._waiting.popleft()
+        sequencer, clock, _ = head
+        self._done[sequencer] += 1
+        self.last = sequencer, self._done[sequencer], clock
+        return self.last
+
+    def before(self, sequencer, epoch):
+        """Descriptors that the sequencer's instructions up to `epoch` have queued."""
+        place = bisect_right(self._triggers[sequencer], epoch)
+        return self._counts[sequencer][place - 1] if place else 0
+
+    def clocks(self):
+        """Clocks of the triggers that are waiting."""
+        return [clock for _, clock, _ in self._waiting]

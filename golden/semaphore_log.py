@@ -16,7 +16,10 @@ _LONGEST = 512
 
 
 class SemaphoreLog:
-    """Updates since the last SET (or START), oldest first, with the clocks that they release."""
+    """Updates since START, oldest first, with the clocks that they release.
+
+    A SET that is not ordered after all others begins the log anew.
+    """
 
     def __init__(self, clock_size):
         self._base = 0
@@ -30,7 +33,7 @@ class SemaphoreLog:
         self._changes = []
         self._clocks = []
         self._highest = []
-        self._distinct = set()
+        self._last = {}
         self._total = self._base
         self._decremented = False
 
@@ -42,9 +45,11 @@ class SemaphoreLog:
         """
         amount = value
         if kind == Update.SET:
-            self._base, self._base_clock = value, clock
-            self._clear()
-            return
+            amount = value - self._total
+            if not self._follows_all(clock):
+                self._base, self._base_clock = value, clock
+                self._clear()
+                return
         elif kind != Update.ADD:
             amount = 1 if kind == Update.INCREMENT else -1
         self._total += amount
@@ -54,14 +59,21 @@ class SemaphoreLog:
         self._epochs.append(epoch)
         self._changes.append(amount)
         self._clocks.append(clock)
-        self._distinct.add(agent)
+        self._last[agent] = component, epoch
         self._decremented |= amount < 0
         if len(self._agents) > _LONGEST and not self._simple:
             self._collapse(len(self._agents) - _LONGEST // 2)
 
+    def _follows_all(self, clock):
+        """Whether an update with that clock comes after all others: then a SET is a sum."""
+        return bool((clock >= self._base_clock).all()) and all(
+            component is not None and clock[component] >= epoch
+            for component, epoch in self._last.values()
+        )
+
     @property
     def _simple(self):
-        return len(self._distinct) <= 1 and not self._decremented
+        return len(self._last) <= 1 and not self._decremented
 
     def guaranteed(self, value, known, itself):
         """Clock that a wait for `value`, which has been reached, acquires.
@@ -78,7 +90,7 @@ class SemaphoreLog:
         clocks = np.stack(self._clocks)
         changes = np.array(self._changes, np.int64)
         changes[[i for i in np.flatnonzero(changes < 0) if not self._applied(i, known, itself)]] = 0
-        for agent in self._distinct:
+        for agent in self._last:
             own = [i for i, other in enumerate(self._agents) if other == agent]
             last = self._last_needed(own, clocks, changes, value)
             if last is not None:
@@ -125,4 +137,4 @@ class SemaphoreLog:
             self._highest,
         ):
             del column[:count]
-        self._distinct = set(self._agents)
+        self._last = {agent: self._last[agent] for agent in dict.fromkeys(self._agents)}

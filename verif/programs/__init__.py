@@ -1,0 +1,1 @@
+"""Parts of the random program generator; the entry is `verif.random_program`."""
