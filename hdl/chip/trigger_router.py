@@ -1,11 +1,11 @@
 """TriggerRouter: DMA triggers of the sequencers to the DMA engines that they name."""
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.dma.layout import Trigger
-from hdl.lib.arbiter import RoundRobin, one_hot_mux
+from hdl.lib.merge import StreamMerge
 from hdl.sequencer.ports import DmaTrigger
 
 
@@ -25,28 +25,19 @@ class TriggerRouter(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         inputs = [getattr(self, f"i{i}") for i in range(self.sources)]
-        taken = [[] for _ in inputs]
+        merges = []
         for e in range(self.engines):
-            output = getattr(self, f"o{e}")
-            m.submodules[f"arbiter{e}"] = arbiter = RoundRobin(self.sources)
-            # A choice that was offered is kept until it is taken, whoever else asks meanwhile.
-            held, kept, chosen = (Signal(self.sources, name=f"{name}{e}") for name in ("held", "kept", "chosen"))
-            m.d.comb += [
-                arbiter.request.eq(Cat(i.valid & (i.p.engine == e) for i in inputs)),
-                kept.eq(held),
-                chosen.eq(arbiter.grant),
-                output.valid.eq(chosen.any()),
-                output.p.address.eq(one_hot_mux(chosen, [i.p.address for i in inputs])),
-                output.p.count.eq(one_hot_mux(chosen, [i.p.count for i in inputs])),
-                arbiter.advance.eq(output.ready),
-            ]
-            with m.If(kept.any()):
-                m.d.comb += chosen.eq(kept)
-            m.d.sync += held.eq(chosen)
-            with m.If(output.ready):
-                m.d.sync += held.eq(0)
-            for i, granted in enumerate(taken):
-                granted.append(chosen[i] & output.ready)
-        for i, granted in zip(inputs, taken, strict=True):
-            m.d.comb += i.ready.eq(Cat(granted).any())
+            m.submodules[f"merge{e}"] = merge = StreamMerge(Trigger, self.sources)
+            merges.append(merge)
+            wiring.connect(m, merge.o, wiring.flipped(getattr(self, f"o{e}")))
+            for i, source in enumerate(inputs):
+                port = getattr(merge, f"i{i}")
+                m.d.comb += [
+                    port.valid.eq(source.valid & (source.p.engine == e)),
+                    port.p.address.eq(source.p.address),
+                    port.p.count.eq(source.p.count),
+                ]
+        for i, source in enumerate(inputs):
+            taken = [getattr(merge, f"i{i}").ready & (source.p.engine == e) for e, merge in enumerate(merges)]
+            m.d.comb += source.ready.eq(Cat(taken).any())
         return m

@@ -1,6 +1,6 @@
 """Round-robin choice among requesters."""
 
-from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -43,3 +43,7 @@ def one_hot_mux(select, values):
     return result
 
 
+def one_hot_index(select, count):
+    """Position of the one set bit of `select` (of `count` bits), 0 when none is set."""
+    bits = max(1, (count - 1).bit_length())
+    return Cat(Cat(select[i] for i in range(count) if i >> bit & 1).any() if count > 1 else Const(0, 1) for bit in range(bits))
