@@ -48,11 +48,9 @@ def parameters(instruction):
         if name not in _HIDDEN:
             either = name in ("imm", "rb") and "use_imm" in instruction.options
             found[name] = name not in DEFAULTS and not either
-    if instruction.name == "sem_wait":
-        found["wait"] = True
-    elif instruction.name == "sem_update":
-        found["update"] = True
-    return found | {name: False for name in ("wait", "update") if name not in found}
+    found["wait"] = instruction.name == "sem_wait"
+    found["update"] = instruction.name == "sem_update"
+    return found
 
 
 def fields_of(name, arguments):

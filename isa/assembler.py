@@ -49,7 +49,7 @@ def assemble(text, file="text", config=None):
     try:
         program.check(file)
     except ProgramError as error:
-        raise AssemblyError(file, state.line, f"{error.what}; {error.right}") from None
+        state.fail_at_declaration(error)
     return program
 
 

@@ -42,7 +42,13 @@ class Assembly:
         self.names = None
         self.sections = []
         self.unplaced = []
-        self.data_lines = {}
+        self.declared = {}
+
+    def fail_at_declaration(self, error):
+        """Raise a ProgramError of placement at the last line that declares what it names."""
+        lines = [line for label, line in self.declared.items() if label in error.what]
+        self.line = max(lines, default=self.line)
+        self.fail(f"{error.what}; {error.right}")
 
     def fail(self, reason):
         raise AssemblyError(self.file, self.line, reason)
@@ -119,6 +125,7 @@ def _tensor(state, words):
     else:
         state.fail(f".tensor: {name!r} in {space} has no place; write @BYTE (in each partition)")
     state.names.tensors[name] = tensor
+    state.declared[f"tensor {name!r}"] = state.line
 
 
 def _data(state, words):
@@ -136,6 +143,7 @@ def _descriptors(state, words):
     _unused(state, words[0])
     block = DescriptorBlock(words[0], 0)
     state.names.blocks[words[0]] = block
+    state.declared[f"descriptor block {words[0]!r}"] = state.line
     _open(state, block, words[1:])
 
 
@@ -149,6 +157,7 @@ def _stream(state, words):
     sequencer = Sequencer[words[0].upper()]
     if any(isinstance(s.part, Stream) and s.part.sequencer == sequencer for s in state.sections):
         state.fail(f"stream {words[0]} is there twice; a sequencer has one stream")
+    state.declared[f"stream of {words[0]}"] = state.line
     _open(state, Stream(sequencer, 0), words[1:])
 
 

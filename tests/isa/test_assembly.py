@@ -15,7 +15,15 @@ from isa.assembler import assemble
 from isa.check import check_static
 from isa.disassembler import disassemble, instruction_text
 from isa.dtypes import DType
-from isa.encoding import Descriptor, decode, decode_descriptor, encode, encode_descriptor, field_map, field_range
+from isa.encoding import (
+    Descriptor,
+    decode,
+    decode_descriptor,
+    encode,
+    encode_descriptor,
+    field_map,
+    field_range,
+)
 from isa.fields import AluOp, Condition, RegOp, Space, Update
 from isa.geometry import preset
 from isa.instructions import BY_NAME, INSTRUCTIONS
@@ -107,7 +115,10 @@ def arguments(draw, instruction):
         found["address"] = Address(found["address"].base, found.pop("ra"))
     elif "address_reg" in instruction.options:
         del found["ra"]
-    required = {"sem_wait": ("wait", Wait(1, 2)), "sem_update": ("update", SemaphoreUpdate(Update.ADD, 1, 2))}
+    required = {
+        "sem_wait": ("wait", Wait(1, 2)),
+        "sem_update": ("update", SemaphoreUpdate(Update.ADD, 1, 2)),
+    }
     if instruction.name in required and found[required[instruction.name][0]] is None:
         found.update([required[instruction.name]])
     return found
@@ -147,8 +158,14 @@ def test_legal_operands_are_text(partitions, dims, space, dtype):
 @given(data=st.data())
 def test_any_fields_round_trip(name, data):
     """Fields with meaningless bits too: never lost, if need be as .word."""
-    ranges = {p: field_range(f) for p, f in field_map(name).items() if p not in ("opcode", "version")}
-    fields = data.draw(st.fixed_dictionaries({p: st.one_of(st.just(0), st.integers(*r)) for p, r in ranges.items()}))
+    ranges = {
+        p: field_range(f) for p, f in field_map(name).items() if p not in ("opcode", "version")
+    }
+    fields = data.draw(
+        st.fixed_dictionaries(
+            {p: st.one_of(st.just(0), st.integers(*r)) for p, r in ranges.items()}
+        )
+    )
     assert_round_trip(program_of([encode(name, fields)], min(BY_NAME[name].sequencers)))
 
 
@@ -159,7 +176,11 @@ def test_any_words_round_trip(words):
 
 
 RANGES = {"count": st.integers(0, 65535), "src_stride": INT32, "dst_stride": INT32}
-ADDRESSES = st.one_of(st.integers(0, 1 << 24), st.integers(0, (1 << 64) - 1), st.integers(SBUF_BASE, SBUF_BASE + 40_000))
+ADDRESSES = st.one_of(
+    st.integers(0, 1 << 24),
+    st.integers(0, (1 << 64) - 1),
+    st.integers(SBUF_BASE, SBUF_BASE + 40_000),
+)
 
 
 @settings(max_examples=150, deadline=None)
@@ -173,7 +194,8 @@ ADDRESSES = st.one_of(st.integers(0, 1 << 24), st.integers(0, (1 << 64) - 1), st
 def test_descriptors_round_trip(descriptor):
     text = assert_round_trip(program_of(descriptors=[encode_descriptor(descriptor)]))
     meaningless = descriptor.update_kind in (Update.NONE, Update.INCREMENT, Update.DECREMENT) and (
-        descriptor.update_value or (descriptor.update_kind is Update.NONE and descriptor.update_semaphore)
+        descriptor.update_value
+        or (descriptor.update_kind is Update.NONE and descriptor.update_semaphore)
     )
     assert (".word" in text) == bool(meaningless)
 
@@ -181,7 +203,11 @@ def test_descriptors_round_trip(descriptor):
 def test_tensors_data_labels_and_semaphores_round_trip():
     data = bytes(100) + bytes(range(1, 29)) + bytes(128)
     program = program_of(
-        [encode("branch", {"target": 2}), encode("loop", {"imm": 1, "use_imm": 1, "target": 2}), encode("halt", {})],
+        [
+            encode("branch", {"target": 2}),
+            encode("loop", {"imm": 1, "use_imm": 1, "target": 2}),
+            encode("halt", {}),
+        ],
         tensors=[
             Tensor("x", "hbm", 64, (4, 16), DType.FP32, "constant", 0, data),
             Tensor("y.1", "hbm", 0x2000, (3,), DType.BF16, "output"),
@@ -202,7 +228,9 @@ def test_disassembly_is_stable():
     text = disassemble(program)
     assert "L1:" in text
     again = assemble(text, "again.casm")
-    assert [line.partition("#")[0].rstrip() for line in disassemble(again).splitlines()] == text.rstrip().splitlines()
+    assert [
+        line.partition("#")[0].rstrip() for line in disassemble(again).splitlines()
+    ] == text.rstrip().splitlines()
 
 
 def test_another_configuration_is_written_out():
@@ -220,7 +248,10 @@ def test_names_are_used_in_text():
     text = assert_round_trip(program)
     assert "copy src=x+0x10 dst=sbuf(1,0x4) row_bytes=16 update=s+=-2" in text
     assert "dma_trigger dma_engine=1 imm=1 address=block+0x80" in text
-    assert instruction_text(program, Sequencer.SYNC, 0) == "dma_trigger dma_engine=1 imm=1 address=block+0x80"
+    assert (
+        instruction_text(program, Sequencer.SYNC, 0)
+        == "dma_trigger dma_engine=1 imm=1 address=block+0x80"
+    )
 
 
 def one(line, before=""):
@@ -280,9 +311,15 @@ def test_column_text():
     def bias(text):
         return one(f"activation src0=t dst=t func=copy bias={text}", TILES)
 
-    assert ColumnPattern.from_fields("column1", bias("sbuf[0 @0x8 bf16]")) == ColumnPattern(1, 1, 0, 8)
-    assert ColumnPattern.from_fields("column1", bias("psum[r1 @r2 fp32]")) == ColumnPattern(2, 0, Reg(1), Reg(2))
-    assert ColumnPattern.from_fields("column1", bias("t[:, 1, 2]")) == ColumnPattern(1, 0, 0, 256 + 40)
+    assert ColumnPattern.from_fields("column1", bias("sbuf[0 @0x8 bf16]")) == ColumnPattern(
+        1, 1, 0, 8
+    )
+    assert ColumnPattern.from_fields("column1", bias("psum[r1 @r2 fp32]")) == ColumnPattern(
+        2, 0, Reg(1), Reg(2)
+    )
+    assert ColumnPattern.from_fields("column1", bias("t[:, 1, 2]")) == ColumnPattern(
+        1, 0, 0, 256 + 40
+    )
     assert (bias("r5")["imm1"], bias("r5")["imm_regs"]) == (5, 2)
 
 
@@ -295,7 +332,11 @@ def test_column_text():
 )  # fmt: skip
 def test_address_text(text, base, register):
     fields = one(f"reg_load rd=r1 address={text}", TILES)
-    assert (fields["address"], fields["address_reg"], fields["ra"]) == (base, int(register is not None), register or 0)
+    assert (fields["address"], fields["address_reg"], fields["ra"]) == (
+        base,
+        int(register is not None),
+        register or 0,
+    )
 
 
 @pytest.mark.parametrize(
@@ -335,7 +376,10 @@ def test_data_directives_append():
         ".config small\n.tensor x hbm bf16 2x5 constant\n.data x values 1.0 -2 nan\n.data x zero 2\n"
         ".data x hex 0102 03 04\n.data x values 0x3f808000 0x3f818000 inf\n.data x zero 2\n"
     )
-    assert program.tensor("x").data.hex() == "803f00c0c07f00000102" + "0304" + "803f" + "823f" + "807f" + "0000"
+    assert (
+        program.tensor("x").data.hex()
+        == "803f00c0c07f00000102" + "0304" + "803f" + "823f" + "807f" + "0000"
+    )
     fp32 = assemble(".config small\n.tensor x hbm fp32 2 constant\n.data x values 0x7f800001 1\n")
     assert fp32.tensor("x").data.hex() == "0100807f0000803f"
 

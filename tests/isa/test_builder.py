@@ -40,7 +40,13 @@ def test_a_program(b):
     t = b.sbuf("t", (16, 64), DType.FP32)
     b.dma_copy(engine=0, via=b.sync, src=x, dst=t, update=("loaded", "increment"))
     with b.vector.loop(3):
-        b.vector.tensor_copy(src0=t[:, :32], dst=t[:, 32:], wait=("loaded", 1), update=("done", "add", 2), at_read=True)
+        b.vector.tensor_copy(
+            src0=t[:, :32],
+            dst=t[:, 32:],
+            wait=("loaded", 1),
+            update=("done", "add", 2),
+            at_read=True,
+        )
     b.dma_copy(engine=1, via="sync", src=t, dst=y, wait=("done", 6), update=("done", "set", 0))
     program = b.build()
     assert [s.sequencer for s in program.streams] == [Sequencer.VECTOR, Sequencer.SYNC]
@@ -50,7 +56,12 @@ def test_a_program(b):
     assert (loop["imm"], loop["use_imm"], loop["target"]) == (3, 1, 2)
     _, copy = decode(program.streams[0].words[1])
     assert (copy["wait"], copy["wait_semaphore"], copy["wait_value"]) == (1, 0, 1)
-    assert (copy["update_kind"], copy["update_at_read"], copy["update_semaphore"], copy["update_value"]) == (3, 1, 1, 2)
+    assert (
+        copy["update_kind"],
+        copy["update_at_read"],
+        copy["update_semaphore"],
+        copy["update_value"],
+    ) == (3, 1, 1, 2)
     assert (copy["src0.offset"], copy["dst.offset"], copy["dst.count0"]) == (0, 128, 32)
     assert program.semaphores == {"loaded": 0, "done": 1}
     assert program.stream(Sequencer.VECTOR).line(1).startswith("test_builder.py:")
@@ -64,7 +75,10 @@ def test_a_program(b):
 @pytest.mark.parametrize("instruction", INSTRUCTIONS, ids=lambda i: i.name)
 def test_every_instruction_has_a_method_that_equals_its_fields(instruction, b):
     bf16 = instruction.name in ("load_stationary", "multiply_moving")
-    patterns = {o.slot: AccessPattern(o.spaces[0], o.dtypes[0], 0, 16, 0, ((1, 16),)) for o in instruction.operands}
+    patterns = {
+        o.slot: AccessPattern(o.spaces[0], o.dtypes[0], 0, 16, 0, ((1, 16),))
+        for o in instruction.operands
+    }
     arguments = dict(patterns)
     if instruction.name == "tensor_reduce":
         arguments["dst"] = patterns["dst"].with_(dims=((0, 1),))
@@ -88,14 +102,24 @@ def test_every_instruction_has_a_method_that_equals_its_fields(instruction, b):
 
 
 def test_an_instruction_of_another_sequencer_is_refused(b):
-    with pytest.raises(ValueError, match="memset is not an instruction of the scalar sequencer, only of vector"):
+    with pytest.raises(
+        ValueError, match="memset is not an instruction of the scalar sequencer, only of vector"
+    ):
         b.scalar.memset(dst=b.sbuf("t", (16, 4), DType.FP32), imm0=0.0)
 
 
 def test_immediates(b):
     t = b.sbuf("t", (16, 4), DType.FP32)
-    for value, bits in ((1, 0x3F800000), (0.1, 0x3DCCCCCD), (-0.0, 1 << 31), (float("inf"), 0x7F800000), (float("nan"), 0x7FC00000),
-                        (1e-45, 1), (Bits(0x7F800001), 0x7F800001), (np.float32(2.5), 0x40200000)):
+    for value, bits in (
+        (1, 0x3F800000),
+        (0.1, 0x3DCCCCCD),
+        (-0.0, 1 << 31),
+        (float("inf"), 0x7F800000),
+        (float("nan"), 0x7FC00000),
+        (1e-45, 1),
+        (Bits(0x7F800001), 0x7F800001),
+        (np.float32(2.5), 0x40200000),
+    ):
         b.vector.memset(dst=t, imm0=value)
         assert last(b.vector)[1]["imm0"] == bits
         b.vector._words.pop()
@@ -113,8 +137,15 @@ def test_columns(b):
     t = b.sbuf("t", (16, 4), DType.FP32)
     b.scalar.activation(src0=t, dst=t, func="copy", scale=t.column(2), bias=Reg(4))
     fields = last(b.scalar)[1]
-    assert (fields["column0.space"], fields["column0.offset"], fields["imm1"], fields["imm_regs"]) == (1, 8, 4, 2)
-    with pytest.raises(ValueError, match="scale is one element per partition, must be a ColumnPattern or a number"):
+    assert (
+        fields["column0.space"],
+        fields["column0.offset"],
+        fields["imm1"],
+        fields["imm_regs"],
+    ) == (1, 8, 4, 2)
+    with pytest.raises(
+        ValueError, match="scale is one element per partition, must be a ColumnPattern or a number"
+    ):
         b.scalar.activation(src0=t, dst=t, func="copy", scale=t[:, 2:3])
     with pytest.raises(ValueError, match="has 4 elements, must have 1"):
         t.column()
@@ -147,7 +178,12 @@ def test_loops_nest_and_count_by_register(b):
         with b.vector.loop(2):
             b.vector.nop()
     words = [decode(word)[1] for word in b.build().streams[0].words]
-    assert (words[0]["use_imm"], words[0]["rb"], words[0]["target"], words[2]["target"]) == (0, 7, 4, 4)
+    assert (words[0]["use_imm"], words[0]["rb"], words[0]["target"], words[2]["target"]) == (
+        0,
+        7,
+        4,
+        4,
+    )
 
 
 def test_halt_is_added_once(b):
@@ -158,7 +194,9 @@ def test_halt_is_added_once(b):
 
 def test_several_copies_in_one_trigger(b):
     x, y = (b.hbm_tensor(n, (4, 8), DType.BF16) for n in "xy")
-    block = b.dma_batch([(x, y, None), (y[0:1], x[0:1], ("done", "increment"))], engine=0, via=b.sync, name="both")
+    block = b.dma_batch(
+        [(x, y, None), (y[0:1], x[0:1], ("done", "increment"))], engine=0, via=b.sync, name="both"
+    )
     assert len(block.words) == 2
     program = b.build()
     assert decode(program.streams[0].words[0])[1]["imm"] == 2
@@ -166,7 +204,9 @@ def test_several_copies_in_one_trigger(b):
 
 
 def test_descriptors_by_hand(b):
-    block = b.descriptors([Descriptor(src_address=0, dst_address=64, row_bytes=8)] * 3, "mine", address=0x4000)
+    block = b.descriptors(
+        [Descriptor(src_address=0, dst_address=64, row_bytes=8)] * 3, "mine", address=0x4000
+    )
     assert (block.address, len(block.words)) == (0x4000, 3)
     assert b.hbm_tensor("x", (4,), DType.FP32).address >= 0x4000 + 3 * 128
 
@@ -209,7 +249,9 @@ def test_views(b):
     assert t[:, 2, 3] == AccessPattern(Space.SBUF, DType.BF16, 0, 16, 2 * 19, ((0, 1),))
     deep = b.sbuf("deep", (1, 2, 3, 2, 2, 2), DType.BF16)
     assert deep.pattern.elements == 48
-    assert deep.pattern.element_offsets().tolist() == [deep.tensor.address + 2 * i for i in range(48)]
+    assert deep.pattern.element_offsets().tolist() == [
+        deep.tensor.address + 2 * i for i in range(48)
+    ]
     x = b.hbm_tensor("x", (4, 8), DType.FP32)
     assert x[1:3, 5].dims == ((32, 2),)
     assert x[1:3, 5].address == x.address + 52
@@ -270,7 +312,9 @@ MISUSE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("misuse, message", MISUSE, ids=lambda v: v[:40] if isinstance(v, str) else "")
+@pytest.mark.parametrize(
+    "misuse, message", MISUSE, ids=lambda v: v[:40] if isinstance(v, str) else ""
+)
 def test_misuse_raises_value_error_with_the_rule(misuse, message, b):
     t = b.sbuf("t", (16, 8), DType.FP32)
     with pytest.raises(ValueError, match=message):

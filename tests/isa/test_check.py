@@ -58,51 +58,147 @@ def test_good_instructions_pass():
     assert check(SMALL, *matmul(), stationary=UNKNOWN) is None
     assert check(SMALL, *words("load_stationary", src0=ap(dtype=BF16, dims=((1, 16),)))) is None
     assert check(SMALL, *words("memset", dst=ap(), imm0=1.0)) is None
-    assert check(SMALL, *words("activation", src0=ap(), dst=ap(), func="relu", bias=ColumnPattern(SBUF, BF16, 0, 2))) is None
-    reduce = words("tensor_reduce", src0=ap(dims=((8, 3), (1, 8))), dst=ap(dims=((1, 3),)), op0="max")
+    assert (
+        check(
+            SMALL,
+            *words(
+                "activation", src0=ap(), dst=ap(), func="relu", bias=ColumnPattern(SBUF, BF16, 0, 2)
+            ),
+        )
+        is None
+    )
+    reduce = words(
+        "tensor_reduce", src0=ap(dims=((8, 3), (1, 8))), dst=ap(dims=((1, 3),)), op0="max"
+    )
     assert check(SMALL, *reduce) is None
     for name in ("nop", "halt"):
         assert check(SMALL, *words(name)) is None
 
 
 FORM = [
-    ("nop", {"update_kind": 5}, Cause.BAD_OPERATOR, "nop: update_kind = 5, must be one of none (0), increment (1)"),
-    ("nop", {"wait_reg": 1, "wait_value": 64}, Cause.RESERVED_BITS, "wait_value holds register number 64, must be 0..63"),
-    ("nop", {"wait_reg": 1, "wait_value": -1}, Cause.RESERVED_BITS, "wait_value holds register number 4294967295"),
-    ("nop", {"update_reg": 1, "update_value": 1 << 20}, Cause.RESERVED_BITS, "update_value holds register number"),
+    (
+        "nop",
+        {"update_kind": 5},
+        Cause.BAD_OPERATOR,
+        "nop: update_kind = 5, must be one of none (0), increment (1)",
+    ),
+    (
+        "nop",
+        {"wait_reg": 1, "wait_value": 64},
+        Cause.RESERVED_BITS,
+        "wait_value holds register number 64, must be 0..63",
+    ),
+    (
+        "nop",
+        {"wait_reg": 1, "wait_value": -1},
+        Cause.RESERVED_BITS,
+        "wait_value holds register number 4294967295",
+    ),
+    (
+        "nop",
+        {"update_reg": 1, "update_value": 1 << 20},
+        Cause.RESERVED_BITS,
+        "update_value holds register number",
+    ),
     ("reg_alu", {"alu_op": 9}, Cause.BAD_OPERATOR, "alu_op = 9, must be one of move (0)"),
     ("branch", {"cond": 7}, Cause.BAD_OPERATOR, "cond = 7"),
-    ("tensor_tensor", {"op0": 0}, Cause.BAD_OPERATOR, "op0 = 0, must be one of add (1), subtract (2)"),
+    (
+        "tensor_tensor",
+        {"op0": 0},
+        Cause.BAD_OPERATOR,
+        "op0 = 0, must be one of add (1), subtract (2)",
+    ),
     ("tensor_tensor", {"op0": 6}, Cause.BAD_OPERATOR, "op0 = 6"),
-    ("tensor_scalar", {"op0": 1, "op1": 6}, Cause.BAD_OPERATOR, "op1 = 6, must be one of bypass (0)"),
-    ("tensor_reduce", {"op0": 3, "reduce_dims": 1}, Cause.BAD_OPERATOR, "op0 = 3, must be one of add (1), max (4)"),
-    ("tensor_reduce", {"op0": 1, "reduce_dims": 0}, Cause.BAD_OPERATOR, "reduce_dims = 0, must be one of 1, 2, 3, 4"),
+    (
+        "tensor_scalar",
+        {"op0": 1, "op1": 6},
+        Cause.BAD_OPERATOR,
+        "op1 = 6, must be one of bypass (0)",
+    ),
+    (
+        "tensor_reduce",
+        {"op0": 3, "reduce_dims": 1},
+        Cause.BAD_OPERATOR,
+        "op0 = 3, must be one of add (1), max (4)",
+    ),
+    (
+        "tensor_reduce",
+        {"op0": 1, "reduce_dims": 0},
+        Cause.BAD_OPERATOR,
+        "reduce_dims = 0, must be one of 1, 2, 3, 4",
+    ),
     ("tensor_reduce", {"op0": 1, "reduce_dims": 5}, Cause.BAD_OPERATOR, "reduce_dims = 5"),
     ("activation", {"func": 2}, Cause.BAD_OPERATOR, "func = 2, must be one of copy (0), relu (1)"),
     ("memset", {"imm_regs": 2}, Cause.RESERVED_BITS, "imm_regs has bit 1, there is no imm1"),
     ("memset", {"imm_regs": 1, "imm0": 64}, Cause.RESERVED_BITS, "imm0 holds register number 64"),
-    ("activation", {"imm_regs": 2, "imm1": 1 << 31}, Cause.RESERVED_BITS, "imm1 holds register number 2147483648"),
-    ("activation", {"column0.regs": 1, "column0.offset": 64}, Cause.RESERVED_BITS, "column0.offset holds"),
-    ("activation", {"column1.regs": 2, "column1.partition": 255}, Cause.RESERVED_BITS, "column1.partition holds"),
+    (
+        "activation",
+        {"imm_regs": 2, "imm1": 1 << 31},
+        Cause.RESERVED_BITS,
+        "imm1 holds register number 2147483648",
+    ),
+    (
+        "activation",
+        {"column0.regs": 1, "column0.offset": 64},
+        Cause.RESERVED_BITS,
+        "column0.offset holds",
+    ),
+    (
+        "activation",
+        {"column1.regs": 2, "column1.partition": 255},
+        Cause.RESERVED_BITS,
+        "column1.partition holds",
+    ),
     *(
-        ("memset", {"dst.regs": 1 << bit, f"dst.{field}": 64}, Cause.RESERVED_BITS, f"dst.{field} holds register number 64")
-        for bit, field in enumerate(("offset", "partition", "partition_count", "count0", "count1", "count2", "count3"))
+        (
+            "memset",
+            {"dst.regs": 1 << bit, f"dst.{field}": 64},
+            Cause.RESERVED_BITS,
+            f"dst.{field} holds register number 64",
+        )
+        for bit, field in enumerate(
+            ("offset", "partition", "partition_count", "count0", "count1", "count2", "count3")
+        )
     ),
     ("memset", {"dst.space": 0}, Cause.BAD_SPACE, "dst lies in space NONE, must be SBUF or PSUM"),
     ("memset", {"dst.space": 3}, Cause.BAD_SPACE, "dst lies in space code 3"),
-    ("load_stationary", {"src0.space": 2}, Cause.BAD_SPACE, "src0 lies in space PSUM, must be SBUF"),
-    ("multiply_moving", {"src0.space": 1, "dst.space": 1}, Cause.BAD_SPACE, "dst lies in space SBUF, must be PSUM"),
-    ("memset", {"dst.space": 1, "dst.dtype": 2}, Cause.BAD_DTYPE, "dst has dtype FP16, must be FP32 or BF16"),
+    (
+        "load_stationary",
+        {"src0.space": 2},
+        Cause.BAD_SPACE,
+        "src0 lies in space PSUM, must be SBUF",
+    ),
+    (
+        "multiply_moving",
+        {"src0.space": 1, "dst.space": 1},
+        Cause.BAD_SPACE,
+        "dst lies in space SBUF, must be PSUM",
+    ),
+    (
+        "memset",
+        {"dst.space": 1, "dst.dtype": 2},
+        Cause.BAD_DTYPE,
+        "dst has dtype FP16, must be FP32 or BF16",
+    ),
     ("memset", {"dst.space": 1, "dst.dtype": 15}, Cause.BAD_DTYPE, "dst has dtype code 15"),
     ("load_stationary", {"src0.space": 1}, Cause.BAD_DTYPE, "src0 has dtype FP32, must be BF16"),
     (
-        "multiply_moving", {"src0.space": 1, "src0.dtype": 1, "dst.space": 2, "dst.dtype": 1},
-        Cause.BAD_DTYPE, "dst has dtype BF16, must be FP32",
+        "multiply_moving",
+        {"src0.space": 1, "src0.dtype": 1, "dst.space": 2, "dst.dtype": 1},
+        Cause.BAD_DTYPE,
+        "dst has dtype BF16, must be FP32",
     ),
-    ("activation", {"src0.space": 1, "dst.space": 1, "column0.space": 3}, Cause.BAD_SPACE, "column0 lies in space code 3"),
     (
-        "activation", {"src0.space": 1, "dst.space": 1, "column0.space": 1, "column0.dtype": 7},
-        Cause.BAD_DTYPE, "column0 has dtype FP8_E4M3FN",
+        "activation",
+        {"src0.space": 1, "dst.space": 1, "column0.space": 3},
+        Cause.BAD_SPACE,
+        "column0 lies in space code 3",
+    ),
+    (
+        "activation",
+        {"src0.space": 1, "dst.space": 1, "column0.space": 1, "column0.dtype": 7},
+        Cause.BAD_DTYPE,
+        "column0 has dtype FP8_E4M3FN",
     ),
 ]
 
@@ -116,24 +212,47 @@ def test_form(name, fields, cause, text):
 
 def test_an_immediate_column_has_nothing_else_to_be_right():
     instruction, fields = words("activation", src0=ap(), dst=ap(), func="copy")
-    assert check(SMALL, instruction, fields | {"column0.dtype": 9, "column0.partition": 3, "column0.offset": 1}) is None
+    assert (
+        check(
+            SMALL,
+            instruction,
+            fields | {"column0.dtype": 9, "column0.partition": 3, "column0.offset": 1},
+        )
+        is None
+    )
 
 
 OPERANDS = [
     (dict(count=17), Cause.BAD_PARTITION, "src0 has 17 partitions, this chip has 16"),
-    (dict(partition=4), Cause.BAD_PARTITION, "src0 starts at partition 4, must be 0 (more than 8 partitions)"),
+    (
+        dict(partition=4),
+        Cause.BAD_PARTITION,
+        "src0 starts at partition 4, must be 0 (more than 8 partitions)",
+    ),
     (dict(partition=4, count=5), Cause.BAD_PARTITION, "must be 0 or 8 (more than 4 partitions)"),
     (dict(partition=2, count=4), Cause.BAD_PARTITION, "must be a multiple of 4 (a quadrant)"),
     (dict(partition=16, count=1), Cause.BAD_PARTITION, "src0 starts at partition 16"),
     (dict(partition=255, count=1), Cause.BAD_PARTITION, "src0 starts at partition 255"),
     (dict(offset=2), Cause.MISALIGNED, "src0 has offset 2, must be a multiple of 4 for fp32"),
     (dict(offset=1, dtype=BF16), Cause.MISALIGNED, "must be a multiple of 2 for bf16"),
-    (dict(dims=((0, 300), (0, 300))), Cause.OUT_OF_RANGE, "src0 has 90000 elements per partition, at most 65536"),
-    (dict(dims=((-1, 2),)), Cause.OUT_OF_RANGE, "src0 touches bytes -4..3 of a partition, SBUF has 0..32767"),
+    (
+        dict(dims=((0, 300), (0, 300))),
+        Cause.OUT_OF_RANGE,
+        "src0 has 90000 elements per partition, at most 65536",
+    ),
+    (
+        dict(dims=((-1, 2),)),
+        Cause.OUT_OF_RANGE,
+        "src0 touches bytes -4..3 of a partition, SBUF has 0..32767",
+    ),
     (dict(offset=32768), Cause.OUT_OF_RANGE, "src0 touches bytes 32768..32799"),
     (dict(offset=32736 + 4), Cause.OUT_OF_RANGE, "src0 touches bytes 32740..32771"),
     (dict(space=PSUM, offset=16384 - 28), Cause.OUT_OF_RANGE, "PSUM has 0..16383"),
-    (dict(dims=((1, 9),)), Cause.SHAPE_MISMATCH, "elements per partition differ: src0 9, src1 8, dst 8"),
+    (
+        dict(dims=((1, 9),)),
+        Cause.SHAPE_MISMATCH,
+        "elements per partition differ: src0 9, src1 8, dst 8",
+    ),
     (dict(count=8), Cause.SHAPE_MISMATCH, "partition counts differ: src0 8, src1 16, dst 16"),
 ]
 
@@ -170,7 +289,9 @@ def test_quadrants(partition, count, good):
 def test_quadrants_of_a_column_go_by_the_partitions_of_src0():
     def activation(count, partition):
         column = ColumnPattern(SBUF, FP32, partition, 0)
-        return words("activation", src0=ap(count=count), dst=ap(count=count), func="copy", bias=column)
+        return words(
+            "activation", src0=ap(count=count), dst=ap(count=count), func="copy", bias=column
+        )
 
     assert check(SMALL, *activation(4, 12)) is None
     expect(check(SMALL, *activation(5, 12)), Cause.BAD_PARTITION, "column1 starts at partition 12")
@@ -184,7 +305,13 @@ def test_quadrants_of_a_column_go_by_the_partitions_of_src0():
 ])  # fmt: skip
 def test_columns(column, cause):
     for argument in ("scale", "bias"):
-        expect(check(SMALL, *words("activation", src0=ap(), dst=ap(), func="copy", **{argument: column})), cause, "column")
+        expect(
+            check(
+                SMALL, *words("activation", src0=ap(), dst=ap(), func="copy", **{argument: column})
+            ),
+            cause,
+            "column",
+        )
 
 
 ORDER = [
@@ -222,15 +349,40 @@ def test_stationary_rules():
 
 
 def test_matmul_rules():
-    expect(check(SMALL, *matmul(), stationary=None), Cause.SHAPE_MISMATCH, "no load_stationary came before")
-    expect(check(SMALL, *matmul(), stationary=(15, 16)), Cause.SHAPE_MISMATCH, "src0 has 16 partitions, the stationary has K = 15")
-    expect(check(SMALL, *matmul(), stationary=(16, 12)), Cause.SHAPE_MISMATCH, "dst has 16 partitions, the stationary has M = 12")
-    expect(check(SMALL, *matmul(dst=ap(PSUM, dims=((1, 9),)))), Cause.SHAPE_MISMATCH, "elements per partition differ: src0 8, dst 9")
+    expect(
+        check(SMALL, *matmul(), stationary=None),
+        Cause.SHAPE_MISMATCH,
+        "no load_stationary came before",
+    )
+    expect(
+        check(SMALL, *matmul(), stationary=(15, 16)),
+        Cause.SHAPE_MISMATCH,
+        "src0 has 16 partitions, the stationary has K = 15",
+    )
+    expect(
+        check(SMALL, *matmul(), stationary=(16, 12)),
+        Cause.SHAPE_MISMATCH,
+        "dst has 16 partitions, the stationary has M = 12",
+    )
+    expect(
+        check(SMALL, *matmul(dst=ap(PSUM, dims=((1, 9),)))),
+        Cause.SHAPE_MISMATCH,
+        "elements per partition differ: src0 8, dst 9",
+    )
     long = ap(dtype=BF16, dims=((1, 513),))
-    expect(check(SMALL, *matmul(src=long)), Cause.OUT_OF_RANGE, "src0 has N = 513 columns, at most 512")
-    expect(check(SMALL, *matmul(dst=ap(PSUM, offset=2048 - 4))), Cause.OUT_OF_RANGE, "must lie within one PSUM bank of 2048 bytes")
+    expect(
+        check(SMALL, *matmul(src=long)), Cause.OUT_OF_RANGE, "src0 has N = 513 columns, at most 512"
+    )
+    expect(
+        check(SMALL, *matmul(dst=ap(PSUM, offset=2048 - 4))),
+        Cause.OUT_OF_RANGE,
+        "must lie within one PSUM bank of 2048 bytes",
+    )
     full = ap(dtype=BF16, dims=((1, 512),))
-    assert check(SMALL, *matmul(full, ap(PSUM, offset=2048, dims=((1, 512),))), stationary=(16, 16)) is None
+    assert (
+        check(SMALL, *matmul(full, ap(PSUM, offset=2048, dims=((1, 512),))), stationary=(16, 16))
+        is None
+    )
     broadcast = ap(PSUM, dims=((0, 600),))
     expect(check(SMALL, *matmul(dst=broadcast)), Cause.SHAPE_MISMATCH)
 
@@ -243,14 +395,27 @@ def test_tiny_chip_has_its_own_limits():
 
 def test_reduce_rules():
     def reduce(dims, dst, reduce_dims, count=16):
-        return words("tensor_reduce", src0=ap(dims=dims), dst=ap(dims=dst, count=count), op0="add", reduce_dims=reduce_dims)
+        return words(
+            "tensor_reduce",
+            src0=ap(dims=dims),
+            dst=ap(dims=dst, count=count),
+            op0="add",
+            reduce_dims=reduce_dims,
+        )
 
     dims = ((64, 2), (8, 3), (1, 8))
     for reduce_dims, groups in ((1, 6), (2, 2), (3, 1), (4, 1)):
         assert check(SMALL, *reduce(dims, ((1, groups),), reduce_dims)) is None
-        expect(check(SMALL, *reduce(dims, ((1, groups + 1),), reduce_dims)), Cause.SHAPE_MISMATCH,
-               f"src0 has {groups} groups of {48 // groups}")
-    expect(check(SMALL, *reduce(dims, ((1, 6),), 1, count=8)), Cause.SHAPE_MISMATCH, "partition counts differ")
+        expect(
+            check(SMALL, *reduce(dims, ((1, groups + 1),), reduce_dims)),
+            Cause.SHAPE_MISMATCH,
+            f"src0 has {groups} groups of {48 // groups}",
+        )
+    expect(
+        check(SMALL, *reduce(dims, ((1, 6),), 1, count=8)),
+        Cause.SHAPE_MISMATCH,
+        "partition counts differ",
+    )
 
 
 def test_register_values_count_with_all_their_bits():
@@ -265,7 +430,12 @@ def test_register_values_count_with_all_their_bits():
         return check(SMALL, instruction, substitute(instruction, fields, registers))
 
     found = substitute(instruction, fields, good)
-    assert (found["dst.partition_count"], found["dst.offset"], found["dst.count0"], found["imm0"]) == (16, 64, 8, 0x3F800000)
+    assert (
+        found["dst.partition_count"],
+        found["dst.offset"],
+        found["dst.count0"],
+        found["imm0"],
+    ) == (16, 64, 8, 0x3F800000)
     assert found["dst.regs"] == found["imm_regs"] == 0
     assert check(SMALL, instruction, found) is None
     expect(with_register(1, 256), Cause.BAD_PARTITION)
@@ -278,7 +448,9 @@ def test_register_values_count_with_all_their_bits():
 
 
 def test_wait_and_update_values_from_registers_are_signed():
-    instruction, fields = decode(encode("nop", {"wait_reg": 1, "wait_value": 1, "update_reg": 1, "update_value": 2}))
+    instruction, fields = decode(
+        encode("nop", {"wait_reg": 1, "wait_value": 1, "update_reg": 1, "update_value": 2})
+    )
     found = substitute(instruction, fields, [0, 0xFFFFFFFF, 5] + [0] * 61)
     assert (found["wait_value"], found["update_value"]) == (-1, 5)
     assert found["wait_reg"] == found["update_reg"] == 0
@@ -290,8 +462,14 @@ def test_static_checks_leave_out_what_registers_decide():
     assert check_static(SMALL, *words("memset", dst=pattern, imm0=0.0)) is None
     fixed = pattern.with_(offset=0)
     expect(check_static(SMALL, *words("memset", dst=fixed, imm0=0.0)), Cause.BAD_PARTITION)
-    expect(check_static(SMALL, *words("memset", dst=pattern, imm0=0.0, changes={"dst.dtype": 9})), Cause.BAD_DTYPE)
-    expect(check_static(SMALL, *words("branch", cond="always", target=5), place=(0, 5)), Cause.PC_OUT_OF_RANGE)
+    expect(
+        check_static(SMALL, *words("memset", dst=pattern, imm0=0.0, changes={"dst.dtype": 9})),
+        Cause.BAD_DTYPE,
+    )
+    expect(
+        check_static(SMALL, *words("branch", cond="always", target=5), place=(0, 5)),
+        Cause.PC_OUT_OF_RANGE,
+    )
 
 
 @pytest.mark.parametrize("address, good", [
@@ -323,16 +501,30 @@ def test_address_registers():
     assert effective_address(fields, registers) == 8 + 0xFFFFFFFF
     assert effective_address(fields | {"address": (1 << 64) - 1}, registers) == 0xFFFFFFFE
     assert check(SMALL, instruction, fields) is None
-    expect(check(SMALL, instruction, fields, registers=registers), Cause.BAD_ADDRESS, "must be a multiple of 4")
+    expect(
+        check(SMALL, instruction, fields, registers=registers),
+        Cause.BAD_ADDRESS,
+        "must be a multiple of 4",
+    )
     registers[2] = 16
     assert check(SMALL, instruction, fields, registers=registers) is None
 
 
 def test_dma_trigger_rules():
-    expect(check(SMALL, *words("dma_trigger", address=64, imm=1)), Cause.BAD_ADDRESS, "must be a multiple of 128")
-    expect(check(SMALL, *words("dma_trigger", address=1 << 24, imm=1)), Cause.BAD_ADDRESS, "lies outside HBM")
+    expect(
+        check(SMALL, *words("dma_trigger", address=64, imm=1)),
+        Cause.BAD_ADDRESS,
+        "must be a multiple of 128",
+    )
+    expect(
+        check(SMALL, *words("dma_trigger", address=1 << 24, imm=1)),
+        Cause.BAD_ADDRESS,
+        "lies outside HBM",
+    )
     engine = words("dma_trigger", address=128, imm=1, dma_engine=2)
-    expect(check(SMALL, *engine), Cause.BAD_DMA_ENGINE, "dma_engine = 2, this chip has engines 0..1")
+    expect(
+        check(SMALL, *engine), Cause.BAD_DMA_ENGINE, "dma_engine = 2, this chip has engines 0..1"
+    )
     expect(check(SMALL, *words("dma_trigger", address=1, imm=1, dma_engine=9)), Cause.BAD_ADDRESS)
     assert check(SMALL, *words("dma_trigger", address=128, imm=-1, dma_engine=1)) is None
     instruction, fields = words("dma_trigger", address=64, imm=1)
@@ -356,7 +548,10 @@ def test_targets(name, target, enclosing, good):
 
 
 def test_targets_say_what_would_be_right():
-    assert "must be after the loop instruction (3) and at most 9 (the stream)" in target_problem("loop", 1, 3, 10)[1]
+    assert (
+        "must be after the loop instruction (3) and at most 9 (the stream)"
+        in target_problem("loop", 1, 3, 10)[1]
+    )
     assert "at most 6 (the enclosing loop)" in target_problem("loop", 8, 3, 10, 6)[1]
     assert "the stream has instructions 0..9" in target_problem("branch", 12, 3, 10)[1]
 

@@ -25,13 +25,17 @@ def row_pairs(descriptors):
     """(src, dst, bytes) of every row, checked against one partition of SBUF or HBM."""
     for d in descriptors:
         encode_descriptor(d)
-        for i2, i1, i0 in itertools.product(range(d.count[2]), range(d.count[1]), range(d.count[0])):
+        for i2, i1, i0 in itertools.product(
+            range(d.count[2]), range(d.count[1]), range(d.count[0])
+        ):
             steps = list(zip((i0, i1, i2), d.src_stride, d.dst_stride, strict=True))
             src = d.src_address + sum(i * s for i, s, _ in steps)
             dst = d.dst_address + sum(i * t for i, _, t in steps)
             for address in (src, dst):
                 if address >= SBUF_BASE:
-                    assert (address - SBUF_BASE) % TINY.sbuf_stride_bytes + d.row_bytes <= TINY.sbuf_bytes
+                    assert (
+                        address - SBUF_BASE
+                    ) % TINY.sbuf_stride_bytes + d.row_bytes <= TINY.sbuf_bytes
                 else:
                     assert 0 <= address <= TINY.hbm_bytes - d.row_bytes
             yield src, dst, d.row_bytes
@@ -47,7 +51,11 @@ def bytes_of(view):
     if isinstance(view, AccessPattern):
         first, last = view.partitions
         size = view.dtype.itemsize
-        found = [SBUF_BASE + p * TINY.sbuf_stride_bytes + int(o) for p in range(first, last) for o in view.element_offsets()]
+        found = [
+            SBUF_BASE + p * TINY.sbuf_stride_bytes + int(o)
+            for p in range(first, last)
+            for o in view.element_offsets()
+        ]
     else:
         size = view.dtype.itemsize
         found = [view.address]
@@ -57,7 +65,9 @@ def bytes_of(view):
 
 
 def check_copy(src, dst):
-    assert moved(copy_descriptors(TINY, src, dst)) == list(zip(bytes_of(src), bytes_of(dst), strict=True))
+    assert moved(copy_descriptors(TINY, src, dst)) == list(
+        zip(bytes_of(src), bytes_of(dst), strict=True)
+    )
 
 
 def cut(draw, total, limit):
@@ -74,7 +84,9 @@ def hbm_views(draw, total, size):
     counts = cut(draw, total, 4)
     dims = tuple((draw(st.integers(-40, 40)) * size, count) for count in counts)
     if draw(st.booleans()):
-        dims = tuple((size * int(np.prod(counts[i + 1 :])), count) for i, count in enumerate(counts))
+        dims = tuple(
+            (size * int(np.prod(counts[i + 1 :])), count) for i, count in enumerate(counts)
+        )
     return HbmView(500_000, DType.FP32 if size == 4 else DType.BF16, dims)
 
 
@@ -85,7 +97,9 @@ def sbuf_views(draw, total, size):
     dims = tuple((draw(st.integers(-9, 9)), count) for count in counts)
     if draw(st.booleans()):
         dims = tuple((int(np.prod(counts[i + 1 :])), count) for i, count in enumerate(counts))
-    pattern = AccessPattern(Space.SBUF, DType.FP32 if size == 4 else DType.BF16, 4 - partitions, partitions, 4000, dims)
+    pattern = AccessPattern(
+        Space.SBUF, DType.FP32 if size == 4 else DType.BF16, 4 - partitions, partitions, 4000, dims
+    )
     low, high = pattern.bounding_box()
     assume(low >= 0 and high <= TINY.sbuf_bytes)
     return pattern
@@ -108,7 +122,12 @@ def test_a_matrix_into_partitions_takes_one_descriptor():
     b = ProgramBuilder(TINY)
     x, t = b.hbm_tensor("x", (4, 64), DType.FP32), b.sbuf("t", (4, 64), DType.FP32)
     (found,) = copy_descriptors(TINY, x, t)
-    assert (found.row_bytes, found.count, found.src_stride[0], found.dst_stride[0]) == (256, (4, 1, 1), 256, 8192)
+    assert (found.row_bytes, found.count, found.src_stride[0], found.dst_stride[0]) == (
+        256,
+        (4, 1, 1),
+        256,
+        8192,
+    )
 
 
 def test_whole_partitions_are_one_row_each():
@@ -143,31 +162,72 @@ def test_more_dimensions_than_a_descriptor_has_become_several():
 
 def test_long_dimensions_are_split():
     found = copy_descriptors(
-        preset("small"), HbmView(0, DType.BF16, ((4, 70_000),)), HbmView(1 << 20, DType.BF16, ((6, 70_000),))
+        preset("small"),
+        HbmView(0, DType.BF16, ((4, 70_000),)),
+        HbmView(1 << 20, DType.BF16, ((6, 70_000),)),
     )
     assert sum(d.rows for d in found) == 70_000
     assert all(max(d.count) <= 65535 for d in found)
 
 
 REFUSED = [
-    (HbmView(0, DType.FP32, ((4, 8),)), HbmView(64, DType.BF16, ((2, 8),)), "a copy does not convert"),
-    (HbmView(0, DType.FP32, ((4, 8),)), HbmView(64, DType.FP32, ((4, 9),)), "src has 8 elements, dst has 9"),
-    (HbmView(0, DType.FP32, ((4, 0),)), HbmView(64, DType.FP32, ((4, 0),)), "there is nothing to copy"),
-    (HbmView(0, DType.FP32, ((8, 2), (64, 3))), HbmView(0, DType.FP32, ((100, 3), (8, 2))), "dimensions of 3 and 2 elements"),
+    (
+        HbmView(0, DType.FP32, ((4, 8),)),
+        HbmView(64, DType.BF16, ((2, 8),)),
+        "a copy does not convert",
+    ),
+    (
+        HbmView(0, DType.FP32, ((4, 8),)),
+        HbmView(64, DType.FP32, ((4, 9),)),
+        "src has 8 elements, dst has 9",
+    ),
+    (
+        HbmView(0, DType.FP32, ((4, 0),)),
+        HbmView(64, DType.FP32, ((4, 0),)),
+        "there is nothing to copy",
+    ),
+    (
+        HbmView(0, DType.FP32, ((8, 2), (64, 3))),
+        HbmView(0, DType.FP32, ((100, 3), (8, 2))),
+        "dimensions of 3 and 2 elements",
+    ),
     ("x", HbmView(64, DType.FP32, ((4, 8),)), "src = 'x', must be an HBM tensor or view, a tile"),
-    (HbmView(0, DType.FP32, ((4, 8),)), AccessPattern(Space.PSUM, DType.FP32, 0, 1, 0, ((1, 8),)), "dst lies in PSUM"),
-    (HbmView(0, DType.FP32, ((4, 8),)), AccessPattern(Space.SBUF, DType.FP32, 0, 1, Reg(1), ((1, 8),)), "dst reads registers"),
-    (HbmView(0, DType.FP32, ((4, 8),)), AccessPattern(Space.SBUF, DType.FP32, 0, 1, 8180, ((1, 8),)), r"touches bytes 8180\.\.8211"),
-    (HbmView(0, DType.FP32, ((4, 8),)), AccessPattern(Space.SBUF, DType.FP32, 4, 1, 0, ((1, 8),)), "ends at partition 4"),
-    (HbmView(0, DType.BF16, ((4, 65537),)), HbmView(0, DType.BF16, ((6, 65537),)), "cannot be split"),
+    (
+        HbmView(0, DType.FP32, ((4, 8),)),
+        AccessPattern(Space.PSUM, DType.FP32, 0, 1, 0, ((1, 8),)),
+        "dst lies in PSUM",
+    ),
+    (
+        HbmView(0, DType.FP32, ((4, 8),)),
+        AccessPattern(Space.SBUF, DType.FP32, 0, 1, Reg(1), ((1, 8),)),
+        "dst reads registers",
+    ),
+    (
+        HbmView(0, DType.FP32, ((4, 8),)),
+        AccessPattern(Space.SBUF, DType.FP32, 0, 1, 8180, ((1, 8),)),
+        r"touches bytes 8180\.\.8211",
+    ),
+    (
+        HbmView(0, DType.FP32, ((4, 8),)),
+        AccessPattern(Space.SBUF, DType.FP32, 4, 1, 0, ((1, 8),)),
+        "ends at partition 4",
+    ),
+    (
+        HbmView(0, DType.BF16, ((4, 65537),)),
+        HbmView(0, DType.BF16, ((6, 65537),)),
+        "cannot be split",
+    ),
     (
         HbmView(0, DType.BF16, ((2, 9), (64, 9), (640, 9), (6400, 9), (64000, 9), (8, 9), (4, 9))),
-        HbmView(0, DType.BF16, ((6, 9**7),)), "would need more than 4096 descriptors",
+        HbmView(0, DType.BF16, ((6, 9**7),)),
+        "would need more than 4096 descriptors",
     ),
 ]
 
 
-@pytest.mark.parametrize("src, dst, message", REFUSED, ids=lambda v: v[:30] if isinstance(v, str) else "")
+@pytest.mark.parametrize(
+    "src, dst, message", REFUSED, ids=lambda v: v[:30] if isinstance(v, str) else ""
+)
 def test_refusals(src, dst, message):
     with pytest.raises(ValueError, match=message):
         copy_descriptors(TINY, src, dst)

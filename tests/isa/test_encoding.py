@@ -59,7 +59,9 @@ def test_every_field_at_its_limits_and_no_further(name):
             others = encode_int(name, {})
             assert (word ^ others) & ~field.mask == 0, f"{path} touches other bits"
         for value in (low - 1, high + 1):
-            with pytest.raises(EncodeError, match=rf"{name}: {path} = {value} is outside {low}\.\.{high}"):
+            with pytest.raises(
+                EncodeError, match=rf"{name}: {path} = {value} is outside {low}\.\.{high}"
+            ):
                 encode(name, {path: value})
 
 
@@ -93,7 +95,9 @@ def test_encode_refuses_unknown_names_and_values():
 
 @pytest.mark.parametrize("opcode", [o for o in range(256) if o not in BY_OPCODE])
 def test_every_undefined_opcode_is_refused(opcode):
-    with pytest.raises(DecodeError, match=f"ILLEGAL_OPCODE: opcode {opcode:#04x} is not defined") as error:
+    with pytest.raises(
+        DecodeError, match=f"ILLEGAL_OPCODE: opcode {opcode:#04x} is not defined"
+    ) as error:
         decode(opcode | ISA_VERSION << 8)
     assert error.value.cause is Cause.ILLEGAL_OPCODE
 
@@ -116,7 +120,9 @@ def test_every_reserved_bit_is_refused(instruction):
     reserved = [bit for bit in range(1024) if not instruction.used_mask >> bit & 1]
     assert reserved
     for bit in reserved:
-        with pytest.raises(DecodeError, match=f"{instruction.name}: reserved bits {bit} are set") as error:
+        with pytest.raises(
+            DecodeError, match=f"{instruction.name}: reserved bits {bit} are set"
+        ) as error:
             decode(word | 1 << bit)
         assert error.value.cause is Cause.RESERVED_BITS
 
@@ -195,13 +201,22 @@ def test_descriptor_round_trip(descriptor):
 )
 def test_descriptor_bounds(changes, message):
     with pytest.raises(EncodeError, match=message):
-        encode_descriptor(Descriptor(**{"src_address": 0, "dst_address": 0, "row_bytes": 4} | changes))
+        encode_descriptor(
+            Descriptor(**{"src_address": 0, "dst_address": 0, "row_bytes": 4} | changes)
+        )
 
 
 def test_bad_descriptors_are_refused():
-    good = int.from_bytes(encode_descriptor(Descriptor(src_address=0, dst_address=0, row_bytes=4)), "little")
+    good = int.from_bytes(
+        encode_descriptor(Descriptor(src_address=0, dst_address=0, row_bytes=4)), "little"
+    )
     used = sum(f.mask for f in DESCRIPTOR)
-    bad = {"kind 3": good ^ 2, "version 3": good ^ 2 << 8, "update_kind 5": good | 5 << 64, "update_kind 7": good | 7 << 64}
+    bad = {
+        "kind 3": good ^ 2,
+        "version 3": good ^ 2 << 8,
+        "update_kind 5": good | 5 << 64,
+        "update_kind 7": good | 7 << 64,
+    }
     bad |= {f"reserved bits # {bit}": good | 1 << bit for bit in range(1024) if not used >> bit & 1}
     for what, word in bad.items():
         with pytest.raises(DescriptorError, match=what.split(" #")[0]) as error:

@@ -10,7 +10,14 @@ from isa.encoding import EncodeError, decode, encode
 from isa.fields import Space
 from isa.pattern import AccessPattern, ColumnPattern, Reg
 
-VALUES = {"space": Space.SBUF, "dtype": DType.FP32, "partition": 0, "partition_count": 4, "offset": 0, "dims": ((1, 4),)}
+VALUES = {
+    "space": Space.SBUF,
+    "dtype": DType.FP32,
+    "partition": 0,
+    "partition_count": 4,
+    "offset": 0,
+    "dims": ((1, 4),),
+}
 DIMS = st.lists(st.tuples(st.integers(-9, 9), st.integers(0, 5)), min_size=1, max_size=4)
 
 
@@ -38,7 +45,9 @@ def test_elements_bytes_and_box(dims, dtype, offset):
     intervals = pattern.byte_intervals()
     assert [b for low, high in intervals for b in range(low, high)] == touched
     assert (intervals[1:, 0] > intervals[:-1, 1]).all()
-    assert pattern.bounding_box() == ((touched[0], touched[-1] + 1) if touched else (offset, offset))
+    assert pattern.bounding_box() == (
+        (touched[0], touched[-1] + 1) if touched else (offset, offset)
+    )
     assert np.flatnonzero(pattern.byte_mask(4096)).tolist() == touched
 
 
@@ -71,14 +80,18 @@ def test_fields_round_trip(**values):
 
 @settings(max_examples=100, deadline=None)
 @given(
-    space=st.sampled_from(Space), dtype=st.sampled_from(DType),
-    partition=VALUE_OR_REG["partition"], offset=VALUE_OR_REG["offset"],
+    space=st.sampled_from(Space),
+    dtype=st.sampled_from(DType),
+    partition=VALUE_OR_REG["partition"],
+    offset=VALUE_OR_REG["offset"],
 )
 def test_column_round_trip(**values):
     column = ColumnPattern(**values)
     _, fields = decode(encode("activation", column.fields("column1")))
     assert ColumnPattern.from_fields("column1", fields) == column
-    assert column.has_registers == (isinstance(column.partition, Reg) or isinstance(column.offset, Reg))
+    assert column.has_registers == (
+        isinstance(column.partition, Reg) or isinstance(column.offset, Reg)
+    )
 
 
 def test_innermost_dimension_is_stored_first():
@@ -88,14 +101,20 @@ def test_innermost_dimension_is_stored_first():
 
 
 def test_registers_are_marked_and_resolved():
-    pattern = make(partition=Reg(1), partition_count=Reg(2), offset=Reg(3), dims=((2, Reg(4)), (1, 8)))
+    pattern = make(
+        partition=Reg(1), partition_count=Reg(2), offset=Reg(3), dims=((2, Reg(4)), (1, 8))
+    )
     fields = pattern.fields("src0")
     assert fields["src0.regs"] == 0b0010111
     assert fields["src0.count1"] == 4
     registers = [0, 8, 3, 64, 5] + [0] * 59
-    assert pattern.resolve(registers) == make(partition=8, partition_count=3, offset=64, dims=((2, 5), (1, 8)))
+    assert pattern.resolve(registers) == make(
+        partition=8, partition_count=3, offset=64, dims=((2, 5), (1, 8))
+    )
     for what in ("elements", "partitions", "is_empty"):
-        with pytest.raises(ValueError, match=f"{what} of a pattern that reads registers is known at run time only"):
+        with pytest.raises(
+            ValueError, match=f"{what} of a pattern that reads registers is known at run time only"
+        ):
             getattr(pattern, what)
     with pytest.raises(ValueError, match="resolve"):
         pattern.element_offsets()
@@ -137,5 +156,7 @@ def test_bad_registers(number):
 
 
 def test_byte_mask_refuses_bytes_outside():
-    with pytest.raises(ValueError, match=r"bytes -4\.\.4 of the pattern lie outside a partition of 64 bytes"):
+    with pytest.raises(
+        ValueError, match=r"bytes -4\.\.4 of the pattern lie outside a partition of 64 bytes"
+    ):
         make(dims=((-1, 2),)).byte_mask(64)

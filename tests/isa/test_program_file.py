@@ -96,13 +96,18 @@ def test_hbm_image():
     image = dict(program.hbm_image({"x": given_x, "y": bytes(16)}))
     assert image[0] == given_x.tobytes()
     assert image[0x80] == bytes(16)
-    assert (program.tensor("x").array() == np.frombuffer(bytes(range(64)), np.float32).reshape(4, 4)).all()
+    assert (
+        program.tensor("x").array() == np.frombuffer(bytes(range(64)), np.float32).reshape(4, 4)
+    ).all()
 
 
 @pytest.mark.parametrize(
     "data, message",
     [
-        ({"x": np.zeros((4, 3), np.float32)}, r"tensor 'x' is fp32 \(4, 4\), the data is float32 \(4, 3\)"),
+        (
+            {"x": np.zeros((4, 3), np.float32)},
+            r"tensor 'x' is fp32 \(4, 4\), the data is float32 \(4, 3\)",
+        ),
         ({"x": np.zeros((4, 4))}, "the data is float64"),
         ({"x": b"abc"}, "tensor 'x' has 64 bytes, the data has 3"),
         ({"t": bytes(20)}, "tensor 't' lies in sbuf"),
@@ -137,8 +142,12 @@ def test_flips_in_each_section_say_corrupt():
     content = dumps(make_program())
     header_length = PREFIX.unpack_from(content)[5]
     sections = {
-        "hash": 30, "header length": 58, "header": PREFIX.size + 5, "words": PREFIX.size + header_length + 130,
-        "descriptors": PREFIX.size + header_length + 3 * 128 + 1, "data": len(content) - 1,
+        "hash": 30,
+        "header length": 58,
+        "header": PREFIX.size + 5,
+        "words": PREFIX.size + header_length + 130,
+        "descriptors": PREFIX.size + header_length + 3 * 128 + 1,
+        "data": len(content) - 1,
     }
     for at in sections.values():
         broken = bytearray(content)
@@ -170,13 +179,18 @@ def test_other_magic_and_format():
 
 def test_other_isa_version():
     header, raw = parts(dumps(make_program()))
-    with pytest.raises(ProgramError, match="is for ISA version 2; this is version 1: assemble it again"):
+    with pytest.raises(
+        ProgramError, match="is for ISA version 2; this is version 1: assemble it again"
+    ):
         loads(sealed(header | {"isa": 2}, raw))
 
 
 def test_other_configuration():
     content = dumps(make_program())
-    with pytest.raises(ProgramError, match="'tiny' .*array 4 instead of 16.*; this chip is 'small': assemble it for 'small'"):
+    with pytest.raises(
+        ProgramError,
+        match="'tiny' .*array 4 instead of 16.*; this chip is 'small': assemble it for 'small'",
+    ):
         loads(content, preset("small"))
     header, raw = parts(content)
     with pytest.raises(ProgramError, match="configuration that differs from its hash"):
@@ -194,7 +208,13 @@ BAD_VALUES = [None, -1, 1 << 70, "zz", [], {}, True, 1.5]
 
 def mutations(item, path=()):
     """Every place of a JSON value, deepest first."""
-    children = item.items() if isinstance(item, dict) else enumerate(item) if isinstance(item, list) else ()
+    children = (
+        item.items()
+        if isinstance(item, dict)
+        else enumerate(item)
+        if isinstance(item, list)
+        else ()
+    )
     for key, value in children:
         yield from mutations(value, (*path, key))
         yield (*path, key)
@@ -237,7 +257,9 @@ def test_too_little_and_too_much_behind_the_header():
 
 
 def test_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(ProgramError, match="nothing.celosia: cannot be read .*; give a program file"):
+    with pytest.raises(
+        ProgramError, match="nothing.celosia: cannot be read .*; give a program file"
+    ):
         load(tmp_path / "nothing.celosia")
 
 
@@ -253,19 +275,43 @@ def rename(program):
 
 PLACEMENT = [
     (lambda p: setattr(p.tensors[0], "address", 0x20), "tensor 'x' .* and tensor 'w' .* overlap"),
-    (lambda p: setattr(p.streams[1], "address", 0x1080), "stream of sync .* and stream of vector .* overlap"),
-    (lambda p: setattr(p.descriptors[0], "address", 0x1080), "overlap; everything in HBM has its own place"),
-    (lambda p: setattr(p.tensors[2], "address", TINY.hbm_bytes - 4), r"tensor 'y' has bytes .*; HBM has 0\.\.0xfffff"),
+    (
+        lambda p: setattr(p.streams[1], "address", 0x1080),
+        "stream of sync .* and stream of vector .* overlap",
+    ),
+    (
+        lambda p: setattr(p.descriptors[0], "address", 0x1080),
+        "overlap; everything in HBM has its own place",
+    ),
+    (
+        lambda p: setattr(p.tensors[2], "address", TINY.hbm_bytes - 4),
+        r"tensor 'y' has bytes .*; HBM has 0\.\.0xfffff",
+    ),
     (lambda p: setattr(p.tensors[2], "address", -16), "tensor 'y' has bytes -0x10"),
-    (lambda p: setattr(p.streams[0], "address", 0x1040), "stream of sync is at 0x1040; must be a multiple of 128"),
-    (lambda p: setattr(p.descriptors[0], "address", 0x2010), "descriptor block 'load' is at 0x2010; must be a multiple of 128"),
-    (lambda p: p.streams[0].words.append(b"short"), "has a word of another size; every word has 128 bytes"),
-    (lambda p: p.streams.append(Stream(Sequencer.SYNC, 0x4000, [])), "two streams for sync; a sequencer has one stream"),
+    (
+        lambda p: setattr(p.streams[0], "address", 0x1040),
+        "stream of sync is at 0x1040; must be a multiple of 128",
+    ),
+    (
+        lambda p: setattr(p.descriptors[0], "address", 0x2010),
+        "descriptor block 'load' is at 0x2010; must be a multiple of 128",
+    ),
+    (
+        lambda p: p.streams[0].words.append(b"short"),
+        "has a word of another size; every word has 128 bytes",
+    ),
+    (
+        lambda p: p.streams.append(Stream(Sequencer.SYNC, 0x4000, [])),
+        "two streams for sync; a sequencer has one stream",
+    ),
     (rename, "tensor has the name 'r3'; a name has letters"),
     (lambda p: setattr(p.tensors[0], "name", "1x"), "tensor has the name '1x'"),
     (lambda p: setattr(p.tensors[0], "name", "w"), "tensor 'w' is there twice"),
     (lambda p: setattr(p.descriptors[0], "name", "x"), "descriptor block 'x' is there twice"),
-    (lambda p: setattr(p.tensors[0], "space", "ram"), "lies in 'ram'; must be one of hbm, sbuf, psum"),
+    (
+        lambda p: setattr(p.tensors[0], "space", "ram"),
+        "lies in 'ram'; must be one of hbm, sbuf, psum",
+    ),
     (lambda p: setattr(p.tensors[0], "role", "in"), "has role 'in'; must be one of input"),
     (lambda p: setattr(p.tensors[0], "dtype", DType.FP16), "must be one of fp32, bf16"),
     (lambda p: setattr(p.tensors[0], "shape", ()), "must be one or more positive integers"),
@@ -273,19 +319,39 @@ PLACEMENT = [
     (lambda p: setattr(p.tensors[0], "data", b"abc"), "has 3 bytes of data; its shape has 64"),
     (lambda p: setattr(p.tensors[1], "data", None), "is a constant without data"),
     (lambda p: setattr(p.tensors[3], "data", bytes(20)), "'t' in sbuf has data; only hbm tensors"),
-    (lambda p: setattr(p.tensors[2], "address", 0x82), "tensor 'y' is at 0x82; must be a multiple of 4"),
+    (
+        lambda p: setattr(p.tensors[2], "address", 0x82),
+        "tensor 'y' is at 0x82; must be a multiple of 4",
+    ),
     (lambda p: setattr(p.tensors[2], "partition", 1), "hbm has no partitions"),
-    (lambda p: setattr(p.tensors[3], "partition", 3), r"tensor 't' has partitions 3\.\.4; this chip has 0\.\.3"),
-    (lambda p: setattr(p.tensors[3], "address", 8190), r"has bytes 8190\.\.8199 of a partition; sbuf has 0\.\.8191"),
+    (
+        lambda p: setattr(p.tensors[3], "partition", 3),
+        r"tensor 't' has partitions 3\.\.4; this chip has 0\.\.3",
+    ),
+    (
+        lambda p: setattr(p.tensors[3], "address", 8190),
+        r"has bytes 8190\.\.8199 of a partition; sbuf has 0\.\.8191",
+    ),
     (lambda p: setattr(p.tensors[4], "address", 1920), r"psum has 0\.\.2047"),
-    (lambda p: setattr(p.tensors[3], "shape", (4,)), "in sbuf it starts with the partitions and has more"),
-    (lambda p: p.semaphores.update(much=256), r"semaphore 'much' has index 256; must be in 0\.\.255"),
+    (
+        lambda p: setattr(p.tensors[3], "shape", (4,)),
+        "in sbuf it starts with the partitions and has more",
+    ),
+    (
+        lambda p: p.semaphores.update(much=256),
+        r"semaphore 'much' has index 256; must be in 0\.\.255",
+    ),
     (lambda p: p.semaphores.update({"a b": 1}), "semaphore has the name 'a b'"),
-    (lambda p: p.labels[Sequencer.SYNC].update(far=3), r"label 'far' of sync is at 3; must be in 0\.\.2"),
+    (
+        lambda p: p.labels[Sequencer.SYNC].update(far=3),
+        r"label 'far' of sync is at 3; must be in 0\.\.2",
+    ),
 ]
 
 
-@pytest.mark.parametrize("change, message", PLACEMENT, ids=lambda v: v[:40] if isinstance(v, str) else "")
+@pytest.mark.parametrize(
+    "change, message", PLACEMENT, ids=lambda v: v[:40] if isinstance(v, str) else ""
+)
 def test_placement(change, message, tmp_path):
     with pytest.raises(ProgramError, match=message):
         save(broken(change), tmp_path / "p.celosia")
