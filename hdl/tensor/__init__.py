@@ -1,1 +1,1 @@
-"""The tensor engine: a systolic array of FP32-accumulating BF16 processing elements and its control."""
+"""The tensor engine: a systolic array, BF16 in and FP32 out, and its control."""

@@ -11,11 +11,11 @@ from hdl.tensor.pe_row import PeRow, control_layout
 
 
 class PeArray(wiring.Component):
-    """P x P processing elements; a column of moving elements in, a column of results out, each cycle.
+    """P x P processing elements: each cycle a moving column in and a column of results out.
 
-    result[m] = sum over the active rows k, in order, of weight[k, m] * moving[k], from +0; FP32, every step rounded.
-    No valid bits: the result of the inputs of a cycle is out exactly `latency` cycles later.  Skew is internal: all
-    inputs of a cycle belong together, and so do all results.
+    result[m] = sum over the active rows k, in order, of weight[k, m] * moving[k], from +0; FP32,
+    every step rounded. No valid bits: the result of the inputs of a cycle is out exactly `latency`
+    cycles later.  Skew is internal: all inputs of a cycle belong together, and so do all results.
 
     Parameters
     ----------
@@ -45,13 +45,15 @@ class PeArray(wiring.Component):
         self.latency = (
             1 + config.pe_multiply_stages + size * config.pe_add_stages + self._groups - 1
         )
-        super().__init__({
-            "control": In(control_layout(self._groups)),
-            "moving": In(16 * size),
-            "active": In(size),
-            "weights": In(16 * GROUP * size),
-            "results": Out(32 * size),
-        })
+        super().__init__(
+            {
+                "control": In(control_layout(self._groups)),
+                "moving": In(16 * size),
+                "active": In(size),
+                "weights": In(16 * GROUP * size),
+                "results": Out(32 * size),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -60,11 +62,16 @@ class PeArray(wiring.Component):
         sums = Const(0, 32 * config.partitions)  # Every accumulator starts at +0.
         lane_bits = 16 + 1 + 16 * GROUP
         for k in range(config.partitions):
-            row = add_tile(m, platform, f"row{k}", PeRow(
-                groups=groups,
-                multiply_stages=config.pe_multiply_stages,
-                add_stages=config.pe_add_stages,
-            ))
+            row = add_tile(
+                m,
+                platform,
+                f"row{k}",
+                PeRow(
+                    groups=groups,
+                    multiply_stages=config.pe_multiply_stages,
+                    add_stages=config.pe_add_stages,
+                ),
+            )
             lane = Cat(
                 self.moving.word_select(k, 16),
                 self.active[k],
@@ -72,9 +79,15 @@ class PeArray(wiring.Component):
             )
             if k:
                 # Data only: whatever the line holds after reset does no harm without control.
-                skew = add_tile(m, platform, f"skew{k}", DelayLine(
-                    width=lane_bits, cycles=k * config.pe_add_stages,
-                ))
+                skew = add_tile(
+                    m,
+                    platform,
+                    f"skew{k}",
+                    DelayLine(
+                        width=lane_bits,
+                        cycles=k * config.pe_add_stages,
+                    ),
+                )
                 m.d.comb += skew.i.eq(lane)
                 lane = skew.o
             m.d.comb += [
@@ -89,9 +102,15 @@ class PeArray(wiring.Component):
             result = sums.word_select(g, 32 * GROUP)
             cycles = groups - 1 - g
             if cycles:
-                line = add_tile(m, platform, f"deskew{g}", DelayLine(
-                    width=32 * GROUP, cycles=cycles,
-                ))
+                line = add_tile(
+                    m,
+                    platform,
+                    f"deskew{g}",
+                    DelayLine(
+                        width=32 * GROUP,
+                        cycles=cycles,
+                    ),
+                )
                 m.d.comb += line.i.eq(result)
                 result = line.o
             results.append(result)

@@ -1,7 +1,7 @@
 """The tensor engine: issue, operand readers, array, PSUM port, reports."""
 
 from amaranth.hdl import Module, Signal
-from amaranth.lib import data, wiring
+from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
@@ -11,32 +11,34 @@ from hdl.memory.ports import PsumAccumulate, SbufRead
 from hdl.memory.reader import Reader, ReadRequest
 from hdl.tensor.array import PeArray
 from hdl.tensor.moving import MovingControl, issue_layout
-from hdl.tensor.pe_group import GROUP
 from hdl.tensor.result_port import ResultPort
 from hdl.tensor.sequence import SEQUENCE_BITS, InOrderReport
 from hdl.tensor.weight_loader import WeightLoader
 from isa.instructions import BY_NAME
 
 _QUEUE = 4
-"""Instructions of a kind that wait: one being read ahead, and the rest so that issue runs ahead of it."""
+"""Instructions of a kind that wait: one being read ahead, and the rest so that issue runs ahead of
+it."""
 _LOAD, _MULTIPLY = 0, 1
 
 
 class TensorEngine(wiring.Component):
     """Executes load_stationary and multiply_moving.
 
-    A multiply costs N cycles when its operands come at one element a cycle and its predecessor was at least
-    max(M / 4 + 2, 10) columns long; a load is hidden behind the multiply before it.  A column is in PSUM
-    `PeArray.latency` + 1 cycles, and the PSUM adder, after it went into the array.
+    A multiply costs N cycles when its operands come at one element a cycle and its predecessor was
+    at least max(M / 4 + 2, 10) columns long; a load is hidden behind the multiply before it.  A
+    column is in PSUM `PeArray.latency` + 1 cycles, and the PSUM adder, after it went into the
+    array.
 
-    Loads fill shadow registers.  The first multiply after one or more loads uses the last of them, as do all multiplies up
-    to the next load.  `read_done` follows the last word read; `complete` of a load its last weight on the way into the array,
-    of a multiply its last column visible in PSUM.
+    Loads fill shadow registers.  The first multiply after one or more loads uses the last of them,
+    as do all multiplies up to the next load.  `read_done` follows the last word read; `complete` of
+    a load its last weight on the way into the array, of a multiply its last column visible in PSUM.
 
     Members
     -------
     engine : In(EngineSignature())
-        Instructions from the sequencer; their sources are in SBUF, BF16, destinations in PSUM, FP32.
+        Instructions from the sequencer; their sources are in SBUF, BF16, destinations in PSUM,
+        FP32.
     stationary, moving : Out(SbufRead(config))
     accumulate : Out(PsumAccumulate(config))
     column_active, load_active : Out(1)
@@ -45,14 +47,16 @@ class TensorEngine(wiring.Component):
 
     def __init__(self, config):
         self._config = config
-        super().__init__({
-            "engine": In(EngineSignature()),
-            "stationary": Out(SbufRead(config)),
-            "moving": Out(SbufRead(config)),
-            "accumulate": Out(PsumAccumulate(config)),
-            "column_active": Out(1),
-            "load_active": Out(1),
-        })
+        super().__init__(
+            {
+                "engine": In(EngineSignature()),
+                "stationary": Out(SbufRead(config)),
+                "moving": Out(SbufRead(config)),
+                "accumulate": Out(PsumAccumulate(config)),
+                "column_active": Out(1),
+                "load_active": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -77,8 +81,14 @@ class TensorEngine(wiring.Component):
         wiring.connect(m, moving_requests.o, moving.request)
         wiring.connect(m, multiplies.o, control.issue)
 
-        self._issue(m, load_requests.i, loads.i, moving_requests.i, multiplies.i,
-                    (read_report.issue, complete_report.issue))
+        self._issue(
+            m,
+            load_requests.i,
+            loads.i,
+            moving_requests.i,
+            multiplies.i,
+            (read_report.issue, complete_report.issue),
+        )
 
         # Operands into the array.  BF16 is the upper half of a moving lane.
         m.d.comb += [
@@ -98,8 +108,12 @@ class TensorEngine(wiring.Component):
             array.control.high.eq(loader.high),
             array.weights.eq(stationary.out.payload.data),
             array.active.eq(control.active),
-            *(array.moving.word_select(k, 16).eq(moving.out.payload.data.word_select(2 * k + 1, 16))
-              for k in range(config.partitions)),
+            *(
+                array.moving.word_select(k, 16).eq(
+                    moving.out.payload.data.word_select(2 * k + 1, 16)
+                )
+                for k in range(config.partitions)
+            ),
             result.tag.eq(control.tag),
             result.results.eq(array.results),
             self.column_active.eq(control.tag.valid),
@@ -119,7 +133,8 @@ class TensorEngine(wiring.Component):
     def _issue(self, m, load_request, load, moving_request, multiply, orders):
         """Sends an instruction to the queues of its kind and numbers loads and swaps.
 
-        Load: after how many swaps it may overwrite the shadow registers.  Multiply: whether it swaps, after how many loads.
+        Load: after how many swaps it may overwrite the shadow registers.  Multiply: whether it
+        swaps, after how many loads.
         """
         config = self._config
         issue, instruction = self.engine.issue, self.engine.issue.payload

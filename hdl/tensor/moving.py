@@ -1,4 +1,5 @@
-"""Control of multiply_moving: sends moving columns into the array and generates their PSUM addresses."""
+"""Control of multiply_moving: sends moving columns into the array and generates their PSUM
+addresses."""
 
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
@@ -15,17 +16,19 @@ from isa.geometry import PSUM_WORD_BYTES
 def multiply_layout(config):
     """What stays the same for all columns of a multiply_moving.
 
-    rows, columns: K and M, 1..P.  rotation: quadrant of PSUM where result 0 lies.  swap: it is the first one since a
-    load, and waits until load number `loads` is done.
+    rows, columns: K and M, 1..P.  rotation: quadrant of PSUM where result 0 lies.  swap: it is the
+    first one since a load, and waits until load number `loads` is done.
     """
-    return data.StructLayout({
-        "rows": range(config.partitions + 1),
-        "columns": range(config.partitions + 1),
-        "rotation": 2,
-        "accumulate": 1,
-        "swap": 1,
-        "loads": SEQUENCE_BITS,
-    })
+    return data.StructLayout(
+        {
+            "rows": range(config.partitions + 1),
+            "columns": range(config.partitions + 1),
+            "rotation": 2,
+            "accumulate": 1,
+            "swap": 1,
+            "loads": SEQUENCE_BITS,
+        }
+    )
 
 
 def issue_layout(config):
@@ -35,30 +38,34 @@ def issue_layout(config):
 
 def tag_layout(config):
     """What travels beside a column through the array."""
-    return data.StructLayout({
-        "valid": 1,
-        "word": ceil_log2(config.psum_words),
-        "columns": range(config.partitions + 1),
-        "rotation": 2,
-        "accumulate": 1,
-        "last": 1,
-    })
+    return data.StructLayout(
+        {
+            "valid": 1,
+            "word": ceil_log2(config.psum_words),
+            "columns": range(config.partitions + 1),
+            "rotation": 2,
+            "accumulate": 1,
+            "last": 1,
+        }
+    )
 
 
 class MovingControl(wiring.Component):
     """Lets one moving column a cycle into the array.
 
-    A column waits for its element, for the weights of its instruction, and, when it accumulates, until
-    `config.psum_accumulate_cycles` after an earlier column for the same PSUM word.  Instructions follow each other
-    without a bubble.
+    A column waits for its element, for the weights of its instruction, and, when it accumulates,
+    until `config.psum_accumulate_cycles` after an earlier column for the same PSUM word.
+    Instructions follow each other without a bubble.
 
     Members
     -------
     issue : In(stream of issue_layout(config))
     element : In(stream of {last})
-        Control part of the moving stream; the element goes into the array in the cycle in which it is taken.
+        Control part of the moving stream; the element goes into the array in the cycle in which it
+        is taken.
     loads : In, swaps : Out
-        Loads and swaps done, modulo 2^SEQUENCE_BITS.  `swaps` counts in the cycle after the column with the tag.
+        Loads and swaps done, modulo 2^SEQUENCE_BITS.  `swaps` counts in the cycle after the column
+        with the tag.
     active : Out(P)
         Rows that take part.
     swap : Out(1)
@@ -69,15 +76,17 @@ class MovingControl(wiring.Component):
 
     def __init__(self, config):
         self._config = config
-        super().__init__({
-            "issue": In(stream.Signature(issue_layout(config))),
-            "element": In(stream.Signature(data.StructLayout({"last": 1}))),
-            "loads": In(SEQUENCE_BITS),
-            "swaps": Out(SEQUENCE_BITS),
-            "active": Out(config.partitions),
-            "swap": Out(1),
-            "tag": Out(tag_layout(config)),
-        })
+        super().__init__(
+            {
+                "issue": In(stream.Signature(issue_layout(config))),
+                "element": In(stream.Signature(data.StructLayout({"last": 1}))),
+                "loads": In(SEQUENCE_BITS),
+                "swaps": Out(SEQUENCE_BITS),
+                "active": Out(config.partitions),
+                "swap": Out(1),
+                "tag": Out(tag_layout(config)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -92,7 +101,7 @@ class MovingControl(wiring.Component):
             addresses.request.payload.pattern.eq(self.issue.payload.result),
             addresses.request.payload.tag.eq(self.issue.payload.multiply),
             self.issue.ready.eq(addresses.request.ready),
-            word.eq(addresses.o.payload.address[ceil_log2(PSUM_WORD_BYTES):]),
+            word.eq(addresses.o.payload.address[ceil_log2(PSUM_WORD_BYTES) :]),
             last.eq(self.element.payload.last),
         ]
 
@@ -102,14 +111,15 @@ class MovingControl(wiring.Component):
             m.d.sync += first.eq(last)
         m.d.comb += waits.eq(first & now.swap & (now.loads != self.loads))
 
-        # An accumulation reads its word: earlier columns of the same word must have left the PSUM adder.
+        # An accumulation reads its word: earlier columns of the same word must have left the PSUM
+        # adder.
         slot = data.StructLayout({"valid": 1, "word": len(word)})
         recent = Signal(data.ArrayLayout(slot, config.psum_accumulate_cycles - 1))
         m.d.sync += recent.eq(Cat(go, word, recent))
         hazard = Signal()
-        m.d.comb += hazard.eq(now.accumulate & Cat(
-            entry.valid & (entry.word == word) for entry in recent
-        ).any())
+        m.d.comb += hazard.eq(
+            now.accumulate & Cat(entry.valid & (entry.word == word) for entry in recent).any()
+        )
 
         m.d.comb += [
             self.element.ready.eq(addresses.o.valid & ~waits & ~hazard),

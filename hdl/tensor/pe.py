@@ -13,12 +13,13 @@ NO_WEIGHT = {"zero": 1}
 
 
 class Pe(wiring.Component):
-    """sum_out = sum_in + weight * moving, product flushed, sum rounded; sum_in + -0 while `active` is 0.
+    """sum_out = sum_in + weight * moving, product flushed, sum rounded; sum_in + -0 while `active`
+    is 0.
 
-    `weight` goes into a shadow register when `load`; `swap` copies the shadow register into the weight in use,
-    from the next cycle on.  With both in one cycle the old shadow becomes the weight and the new one the shadow.
-    A tile.  The sum leaves `multiply_stages + add_stages` cycles after `moving` and `add_stages` cycles after
-    `sum_in`, one a cycle.
+    `weight` goes into a shadow register when `load`; `swap` copies the shadow register into the
+    weight in use, from the next cycle on.  With both in one cycle the old shadow becomes the weight
+    and the new one the shadow. A tile.  The sum leaves `multiply_stages + add_stages` cycles after
+    `moving` and `add_stages` cycles after `sum_in`, one a cycle.
 
     Members
     -------
@@ -33,15 +34,17 @@ class Pe(wiring.Component):
     def __init__(self, *, multiply_stages, add_stages):
         self.tile_parameters = (multiply_stages, add_stages)
         self._multiply_stages, self._add_stages = multiply_stages, add_stages
-        super().__init__({
-            "weight": In(Operand),
-            "load": In(1),
-            "swap": In(1),
-            "moving": In(Operand),
-            "active": In(1),
-            "sum_in": In(32),
-            "sum_out": Out(32),
-        })
+        super().__init__(
+            {
+                "weight": In(Operand),
+                "load": In(1),
+                "swap": In(1),
+                "moving": In(Operand),
+                "active": In(1),
+                "sum_in": In(32),
+                "sum_out": Out(32),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()

@@ -24,10 +24,11 @@ class Wave(data.Struct):
 
 
 class PeGroup(wiring.Component):
-    """`GROUP` PEs of one row: the wave is registered once, used by all, and handed to the right neighbour.
+    """`GROUP` PEs of one row: the wave is registered once, used by all, and handed to the right
+    neighbour.
 
-    A tile.  `wave_out` is `wave_in` one cycle later; `sums_out` of a wave leaves
-    `1 + multiply_stages + add_stages` cycles after `wave_in`, and `sums_in` that belongs to it enters
+    A tile.  `wave_out` is `wave_in` one cycle later; `sums_out` of a wave leaves `1 +
+    multiply_stages + add_stages` cycles after `wave_in`, and `sums_in` that belongs to it enters
     `add_stages` cycles before.
 
     Members
@@ -42,14 +43,16 @@ class PeGroup(wiring.Component):
     def __init__(self, *, multiply_stages, add_stages):
         self.tile_parameters = (multiply_stages, add_stages)
         self._stages = {"multiply_stages": multiply_stages, "add_stages": add_stages}
-        super().__init__({
-            "wave_in": In(Wave),
-            "wave_out": Out(Wave),
-            "weights": In(data.ArrayLayout(Operand, GROUP)),
-            "load": In(GROUP),
-            "sums_in": In(32 * GROUP),
-            "sums_out": Out(32 * GROUP),
-        })
+        super().__init__(
+            {
+                "wave_in": In(Wave),
+                "wave_out": Out(Wave),
+                "weights": In(data.ArrayLayout(Operand, GROUP)),
+                "load": In(GROUP),
+                "sums_in": In(32 * GROUP),
+                "sums_out": Out(32 * GROUP),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()

@@ -14,26 +14,30 @@ from hdl.tensor.pe_group import GROUP, PeGroup, Wave
 def control_layout(groups):
     """What every row is told, `add_stages` cycles after the row above.
 
-    swap: the moving element in this cycle is the first one of new weights.
-    Weight beat: lane l of the bus goes to column 4 * group + (shift + l); `low` enables columns (by position in their group)
-    of `group` itself, `high` those of the next group, which a beat that does not start at a group boundary reaches.
+    swap: the moving element in this cycle is the first one of new weights. Weight beat: lane l of
+    the bus goes to column 4 * group + (shift + l); `low` enables columns (by position in their
+    group) of `group` itself, `high` those of the next group, which a beat that does not start at a
+    group boundary reaches.
     """
-    return data.StructLayout({
-        "swap": 1,
-        "group": max(1, ceil_log2(groups)),
-        "shift": 2,
-        "low": GROUP,
-        "high": GROUP,
-    })
+    return data.StructLayout(
+        {
+            "swap": 1,
+            "group": max(1, ceil_log2(groups)),
+            "shift": 2,
+            "low": GROUP,
+            "high": GROUP,
+        }
+    )
 
 
 class PeRow(wiring.Component):
     """One row of `groups` PE groups.  A tile.
 
-    Group g sees a moving element `g` cycles after group 0, and `sums_out` of group g leaves
-    `1 + multiply_stages + add_stages + g` cycles after `moving`; `sums_in` enters `add_stages` cycles before.  A
-    weight beat is stored in the cycle in which it is on the bus.  Weights that follow a swap may be on the bus from
-    the cycle of the swap on, in order of columns; weights that a swap needs must come in earlier cycles.
+    Group g sees a moving element `g` cycles after group 0, and `sums_out` of group g leaves `1 +
+    multiply_stages + add_stages + g` cycles after `moving`; `sums_in` enters `add_stages` cycles
+    before.  A weight beat is stored in the cycle in which it is on the bus.  Weights that follow a
+    swap may be on the bus from the cycle of the swap on, in order of columns; weights that a swap
+    needs must come in earlier cycles.
 
     Members
     -------
@@ -52,15 +56,17 @@ class PeRow(wiring.Component):
         self.groups, self._add_stages = groups, add_stages
         self._stages = {"multiply_stages": multiply_stages, "add_stages": add_stages}
         layout = control_layout(groups)
-        super().__init__({
-            "control_in": In(layout),
-            "control_out": Out(layout),
-            "moving": In(16),
-            "active": In(1),
-            "weights": In(16 * GROUP),
-            "sums_in": In(32 * GROUP * groups),
-            "sums_out": Out(32 * GROUP * groups),
-        })
+        super().__init__(
+            {
+                "control_in": In(layout),
+                "control_out": Out(layout),
+                "moving": In(16),
+                "active": In(1),
+                "weights": In(16 * GROUP),
+                "sums_in": In(32 * GROUP * groups),
+                "sums_out": Out(32 * GROUP * groups),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()

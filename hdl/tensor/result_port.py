@@ -15,7 +15,8 @@ DONE_TAG = 1
 
 
 class ResultPort(wiring.Component):
-    """Delays the tag of a column until its results leave the array, and hands both to PSUM one cycle later.
+    """Delays the tag of a column until its results leave the array, and hands both to PSUM one
+    cycle later.
 
     Result m goes to partition quadrant * P / 4 + m.
 
@@ -37,12 +38,14 @@ class ResultPort(wiring.Component):
 
     def __init__(self, config, *, latency):
         self._config, self._latency = config, latency
-        super().__init__({
-            "tag": In(tag_layout(config)),
-            "results": In(32 * config.partitions),
-            "accumulate": Out(PsumAccumulate(config)),
-            "complete": Out(1),
-        })
+        super().__init__(
+            {
+                "tag": In(tag_layout(config)),
+                "results": In(32 * config.partitions),
+                "accumulate": Out(PsumAccumulate(config)),
+                "complete": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()

@@ -7,11 +7,11 @@ from amaranth.lib.wiring import In, Out
 from hdl.lib.fifo import StreamFifo
 
 IN_FLIGHT = 32
-"""Instructions between issue and completion.  Even an array of 128 rows at 6 adder stages, 800 cycles deep, holds no
-more of them when they come at the rate of the start-up cost."""
+"""Instructions between issue and completion.  Even an array of 128 rows at 6 adder stages, 800
+cycles deep, holds no more of them when they come at the rate of the start-up cost."""
 SEQUENCE_BITS = 6
-"""Width of the running numbers of loads and swaps: they are compared for equality, and never differ by 2^6 as less
-than that many instructions are in flight."""
+"""Width of the running numbers of loads and swaps: they are compared for equality, and never differ
+by 2^6 as less than that many instructions are in flight."""
 
 
 class InOrderReport(wiring.Component):
@@ -24,15 +24,18 @@ class InOrderReport(wiring.Component):
     event : In(2)
         Bit u: the oldest instruction of unit u that has not reported yet is done.
     pulse : Out(1)
-        The oldest instruction of all is done; at least a cycle after its event, at most one a cycle.
+        The oldest instruction of all is done; at least a cycle after its event, at most one a
+        cycle.
     """
 
     def __init__(self):
-        super().__init__({
-            "issue": In(stream.Signature(1)),
-            "event": In(2),
-            "pulse": Out(1),
-        })
+        super().__init__(
+            {
+                "issue": In(stream.Signature(1)),
+                "event": In(2),
+                "pulse": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()

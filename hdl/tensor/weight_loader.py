@@ -10,14 +10,16 @@ from hdl.tensor.sequence import SEQUENCE_BITS
 
 
 class Beat(data.Struct):
-    """Control part of a beat of the stationary operand: which of the four lanes hold elements, end of the load."""
+    """Control part of a beat of the stationary operand: which of the four lanes hold elements, end
+    of the load."""
 
     mask: GROUP
     last: 1
 
 
 class WeightLoader(wiring.Component):
-    """Takes the beats of each load in turn, counts columns, and holds a load back while its shadow registers are in use.
+    """Takes the beats of each load in turn, counts columns, and holds a load back while its shadow
+    registers are in use.
 
     One beat a cycle, latency 0; the bus itself carries the data of the beat as it is.
 
@@ -41,18 +43,20 @@ class WeightLoader(wiring.Component):
 
     def __init__(self, config):
         self._column_bits = ceil_log2(config.partitions)
-        super().__init__({
-            "issue": In(stream.Signature(SEQUENCE_BITS)),
-            "beat": In(stream.Signature(Beat)),
-            "swaps": In(SEQUENCE_BITS),
-            "loads": Out(SEQUENCE_BITS),
-            "group": Out(max(1, self._column_bits - 2)),
-            "shift": Out(2),
-            "low": Out(GROUP),
-            "high": Out(GROUP),
-            "done": Out(1),
-            "active": Out(1),
-        })
+        super().__init__(
+            {
+                "issue": In(stream.Signature(SEQUENCE_BITS)),
+                "beat": In(stream.Signature(Beat)),
+                "swaps": In(SEQUENCE_BITS),
+                "loads": Out(SEQUENCE_BITS),
+                "group": Out(max(1, self._column_bits - 2)),
+                "shift": Out(2),
+                "low": Out(GROUP),
+                "high": Out(GROUP),
+                "done": Out(1),
+                "active": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -66,9 +70,7 @@ class WeightLoader(wiring.Component):
             self.issue.ready.eq(self.done),
             self.group.eq(column[2:]),
             self.shift.eq(column[:2]),
-            Cat(self.low, self.high).eq(
-                Mux(self.active, self.beat.payload.mask, 0) << self.shift
-            ),
+            Cat(self.low, self.high).eq(Mux(self.active, self.beat.payload.mask, 0) << self.shift),
         ]
         with m.If(self.active):
             m.d.sync += column.eq(column + Mux(self.beat.payload.mask[1], GROUP, 1))

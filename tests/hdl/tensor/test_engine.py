@@ -10,7 +10,9 @@ from verif.tensor_programs import expected_psum, images, random_program
 CONFIGS = {
     "4": preset("tiny"),
     "4-shallow": preset("tiny").with_(pe_multiply_stages=0, pe_add_stages=1, psum_add_stages=1),
-    "8-deep": preset("tiny").with_(array=8, pe_multiply_stages=2, pe_add_stages=4, psum_add_stages=6),
+    "8-deep": preset("tiny").with_(
+        array=8, pe_multiply_stages=2, pe_add_stages=4, psum_add_stages=6
+    ),
     "16": preset("small"),
 }
 _BENCHES = {}
@@ -27,12 +29,15 @@ def flat(partition_count, start, count, partition=0):
 
 
 def check(run, program, sbuf, psum):
-    """PSUM as expected; one report of each kind per instruction, in order and not before its time."""
+    """PSUM as expected; one report of each kind per instruction, in order and in time."""
     want = expected_psum(program, sbuf, psum)
     wrong = np.argwhere(run.psum != want)
     if len(wrong):
         p, word = wrong[0]
-        pytest.fail(f"{len(wrong)} words differ; partition {p} word {word}: {run.psum[p, word]:08x}, not {want[p, word]:08x}")
+        pytest.fail(
+            f"{len(wrong)} words differ; partition {p} word {word}: "
+            f"{run.psum[p, word]:08x}, not {want[p, word]:08x}"
+        )
     results = np.array([0 if isinstance(i, Load) else len(i.source.elements) for i in program])
     assert len(run.cycles["column"]) == results.sum()
     for kind in ("issue", "read_done", "complete"):
@@ -52,7 +57,9 @@ def test_random_programs(name):
         program = random_program(config, rng, 60)
         deny = int(rng.choice([0, 40, 160, 230]))
         gap = int(rng.choice([0, 4, 30]))
-        run = bench(name).run(program, sbuf, psum, cycle_limit=100_000, deny=deny, issue_gap=gap, seed=seed)
+        run = bench(name).run(
+            program, sbuf, psum, cycle_limit=100_000, deny=deny, issue_gap=gap, seed=seed
+        )
         check(run, program, sbuf, psum)
 
 
@@ -71,11 +78,11 @@ def test_depth_does_not_change_results(name):
     config = CONFIGS[name]
     big_sbuf = np.zeros((config.partitions, config.sbuf_bytes // 2), np.uint16)
     big_psum = np.zeros((config.partitions, config.psum_words), np.uint32)
-    big_sbuf[:4, :sbuf.shape[1]] = sbuf
-    big_psum[:4, :psum.shape[1]] = psum
+    big_sbuf[:4, : sbuf.shape[1]] = sbuf
+    big_psum[:4, : psum.shape[1]] = psum
     run = bench(name).run(program, big_sbuf, big_psum, cycle_limit=20_000)
     want = expected_psum(program, sbuf, psum)
-    assert (run.psum[:4, :psum.shape[1]] == want).all()
+    assert (run.psum[:4, : psum.shape[1]] == want).all()
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -127,13 +134,16 @@ def test_multiply_before_any_load_uses_zero_weights():
     config = CONFIGS["4"]
     sbuf = np.full((4, config.sbuf_bytes // 2), 0x3F80, np.uint16)
     psum = np.full((4, config.psum_words), 0x3F800000, np.uint32)
-    run = bench("4").run([Multiply(flat(4, 0, 5), flat(4, 0, 5), False)], sbuf, psum, cycle_limit=1_000)
+    run = bench("4").run(
+        [Multiply(flat(4, 0, 5), flat(4, 0, 5), False)], sbuf, psum, cycle_limit=1_000
+    )
     assert (run.psum[:, :5] == 0).all()
 
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_repeated_destination_is_spaced(name):
-    """Step 0 in the result: accumulations onto one word are psum_accumulate_cycles apart, overwrites are not held up."""
+    """Step 0 in the result: accumulations onto one word are psum_accumulate_cycles apart,
+    overwrites are not held up."""
     config = CONFIGS[name]
     rng = np.random.default_rng(2)
     sbuf, psum = images(config, rng)
@@ -151,7 +161,8 @@ def test_repeated_destination_is_spaced(name):
 @pytest.mark.parametrize("loads", [True, False])
 @pytest.mark.parametrize("name", CONFIGS)
 def test_throughput(name, loads, accumulate):
-    """N cycles for each multiply, weights new or not, when instructions come every 5 cycles: the bound, within 1 %."""
+    """N cycles for each multiply, weights new or not, when instructions come every 5 cycles: the
+    bound, within 1 %."""
     config = CONFIGS[name]
     size = config.partitions
     rng = np.random.default_rng(3)
@@ -162,7 +173,13 @@ def test_throughput(name, loads, accumulate):
             if loads:
                 program.append(Load(flat(size, 8 * (tile % 8), size)))
             start = 512 + 8 * (tile % 16)
-            program.append(Multiply(flat(size, start, n), flat(size, config.psum_words // 8 * (tile % 2), n), accumulate))
+            program.append(
+                Multiply(
+                    flat(size, start, n),
+                    flat(size, config.psum_words // 8 * (tile % 2), n),
+                    accumulate,
+                )
+            )
         run = bench(name).run(program, sbuf, psum, cycle_limit=100_000, issue_gap=4)
         check(run, program, sbuf, psum)
         columns = run.cycles["column"]
