@@ -171,7 +171,10 @@ def on_chip_address(config, space, partition, offset):
 def _base_address(text, names):
     match = _ON_CHIP.fullmatch(text)
     if match:
-        partition, offset = parse_integer(match[2].strip(), "partition"), parse_integer(match[3].strip(), "byte")
+        partition, offset = (
+            parse_integer(match[2].strip(), "partition"),
+            parse_integer(match[3].strip(), "byte"),
+        )
         address = on_chip_address(names.config, match[1], partition, offset)
         if locate(names.config, address) != (match[1], partition, offset):
             raise TextError(

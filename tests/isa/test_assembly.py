@@ -1,4 +1,6 @@
-"""Text and program are the same thing: round trips over every instruction, descriptor and directive; the commands."""
+"""Text and program are the same thing: round trips over every instruction, descriptor and
+directive; the commands.
+"""
 
 import struct
 from pathlib import Path
@@ -75,25 +77,58 @@ def operands(operand):
 
 
 COLUMNS = st.one_of(
-    BITS, REGS,
-    st.builds(ColumnPattern, st.sampled_from((Space.SBUF, Space.PSUM)), st.sampled_from((DType.FP32, DType.BF16)),
-              st.one_of(st.integers(0, 255), REGS), st.one_of(st.integers(0, (1 << 24) - 1), REGS)),
-)  # fmt: skip
+    BITS,
+    REGS,
+    st.builds(
+        ColumnPattern,
+        st.sampled_from((Space.SBUF, Space.PSUM)),
+        st.sampled_from((DType.FP32, DType.BF16)),
+        st.one_of(st.integers(0, 255), REGS),
+        st.one_of(st.integers(0, (1 << 24) - 1), REGS),
+    ),
+)
 OPTIONS = {
     "wait": st.one_of(st.none(), st.builds(Wait, st.integers(0, 255), st.one_of(INT32, REGS))),
     "update": st.one_of(
         st.none(),
-        st.builds(SemaphoreUpdate, st.sampled_from((Update.INCREMENT, Update.DECREMENT)), st.integers(0, 255), at_read=st.booleans()),
-        st.builds(SemaphoreUpdate, st.sampled_from((Update.ADD, Update.SET)), st.integers(0, 255), st.one_of(INT32, REGS), st.booleans()),
+        st.builds(
+            SemaphoreUpdate,
+            st.sampled_from((Update.INCREMENT, Update.DECREMENT)),
+            st.integers(0, 255),
+            at_read=st.booleans(),
+        ),
+        st.builds(
+            SemaphoreUpdate,
+            st.sampled_from((Update.ADD, Update.SET)),
+            st.integers(0, 255),
+            st.one_of(INT32, REGS),
+            st.booleans(),
+        ),
     ),
-    "rd": REGS, "ra": REGS, "rb": REGS, "imm0": st.one_of(BITS, REGS), "imm": INT32,
-    "alu_op": st.sampled_from(RegOp), "cond": st.sampled_from(Condition), "dma_engine": st.integers(0, 15),
-    "target": st.integers(0, (1 << 32) - 1), "reduce_dims": st.integers(1, 4), "op1": st.sampled_from(AluOp),
-    "reverse0": st.booleans(), "reverse1": st.booleans(), "accumulate": st.booleans(),
-    "address": st.builds(Address, st.one_of(
-        st.integers(0, (1 << 64) - 1), st.integers(0, SMALL.hbm_bytes), st.integers(SBUF_BASE, SBUF_BASE + (1 << 20)),
-        st.integers(PSUM_BASE, PSUM_BASE + (1 << 18)))),
-}  # fmt: skip
+    "rd": REGS,
+    "ra": REGS,
+    "rb": REGS,
+    "imm0": st.one_of(BITS, REGS),
+    "imm": INT32,
+    "alu_op": st.sampled_from(RegOp),
+    "cond": st.sampled_from(Condition),
+    "dma_engine": st.integers(0, 15),
+    "target": st.integers(0, (1 << 32) - 1),
+    "reduce_dims": st.integers(1, 4),
+    "op1": st.sampled_from(AluOp),
+    "reverse0": st.booleans(),
+    "reverse1": st.booleans(),
+    "accumulate": st.booleans(),
+    "address": st.builds(
+        Address,
+        st.one_of(
+            st.integers(0, (1 << 64) - 1),
+            st.integers(0, SMALL.hbm_bytes),
+            st.integers(SBUF_BASE, SBUF_BASE + (1 << 20)),
+            st.integers(PSUM_BASE, PSUM_BASE + (1 << 18)),
+        ),
+    ),
+}
 
 
 @st.composite
@@ -128,7 +163,9 @@ def arguments(draw, instruction):
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_every_instruction_in_words(instruction, data):
-    """What arguments express is text; what the assembler would refuse is a word with the reason beside it."""
+    """What arguments express is text; what the assembler would refuse is a word with the reason
+    beside it.
+    """
     word = encode(instruction.name, fields_of(instruction.name, data.draw(arguments(instruction))))
     sequencer = min(instruction.sequencers)
     text = assert_round_trip(program_of([word], sequencer))
@@ -186,11 +223,16 @@ ADDRESSES = st.one_of(
 @settings(max_examples=150, deadline=None)
 @given(
     st.builds(
-        Descriptor, src_address=ADDRESSES, dst_address=ADDRESSES, row_bytes=st.integers(0, (1 << 32) - 1),
-        update_kind=st.sampled_from(Update), update_semaphore=st.integers(0, 255), update_value=st.one_of(st.just(0), INT32),
+        Descriptor,
+        src_address=ADDRESSES,
+        dst_address=ADDRESSES,
+        row_bytes=st.integers(0, (1 << 32) - 1),
+        update_kind=st.sampled_from(Update),
+        update_semaphore=st.integers(0, 255),
+        update_value=st.one_of(st.just(0), INT32),
         **{name: st.tuples(item, item, item) for name, item in RANGES.items()},
     )
-)  # fmt: skip
+)
 def test_descriptors_round_trip(descriptor):
     text = assert_round_trip(program_of(descriptors=[encode_descriptor(descriptor)]))
     meaningless = descriptor.update_kind in (Update.NONE, Update.INCREMENT, Update.DECREMENT) and (
@@ -240,11 +282,23 @@ def test_another_configuration_is_written_out():
 
 
 def test_names_are_used_in_text():
-    copy = encode_descriptor(Descriptor(src_address=0x1010, dst_address=SBUF_BASE + 32768 + 4, row_bytes=16,
-                                        update_kind=Update.ADD, update_semaphore=5, update_value=-2))  # fmt: skip
+    copy = encode_descriptor(
+        Descriptor(
+            src_address=0x1010,
+            dst_address=SBUF_BASE + 32768 + 4,
+            row_bytes=16,
+            update_kind=Update.ADD,
+            update_semaphore=5,
+            update_value=-2,
+        )
+    )
     trigger = encode("dma_trigger", {"address": 0x4080, "use_imm": 1, "imm": 1, "dma_engine": 1})
-    program = program_of([trigger], descriptors=[copy, copy], semaphores={"s": 5},
-                         tensors=[Tensor("x", "hbm", 0x1000, (64,), DType.FP32)])  # fmt: skip
+    program = program_of(
+        [trigger],
+        descriptors=[copy, copy],
+        semaphores={"s": 5},
+        tensors=[Tensor("x", "hbm", 0x1000, (64,), DType.FP32)],
+    )
     text = assert_round_trip(program)
     assert "copy src=x+0x10 dst=sbuf(1,0x4) row_bytes=16 update=s+=-2" in text
     assert "dma_trigger dma_engine=1 imm=1 address=block+0x80" in text
@@ -262,7 +316,9 @@ def one(line, before=""):
     return decode(program.streams[0].words[0])[1]
 
 
-TILES = ".tensor t sbuf @0x100 fp32 16x4x8 scratch\n.tensor u psum @0x40 fp32 16x8 scratch\n.tensor h hbm @0x1000 fp32 8x8 input"
+TILES = """.tensor t sbuf @0x100 fp32 16x4x8 scratch
+.tensor u psum @0x40 fp32 16x8 scratch
+.tensor h hbm @0x1000 fp32 8x8 input"""
 
 
 @pytest.mark.parametrize(
@@ -279,7 +335,7 @@ TILES = ".tensor t sbuf @0x100 fp32 16x4x8 scratch\n.tensor u psum @0x40 fp32 16
         ("u[:, 2:4]", AccessPattern(2, 0, 0, 16, 0x48, ((1, 2),))),
         ("sbuf[0:16 @t+4 fp32 1x8]", AccessPattern(1, 0, 0, 16, 260, ((1, 8),))),
     ],
-)  # fmt: skip
+)
 def test_operand_text(text, pattern):
     fields = one(f"memset dst={text} imm0=0", TILES)
     assert AccessPattern.from_fields("dst", fields) == pattern
@@ -288,10 +344,19 @@ def test_operand_text(text, pattern):
 @pytest.mark.parametrize(
     "text, expected",
     [
-        ("1.5", 0x3FC00000), ("-0.0", 0x80000000), ("inf", 0x7F800000), ("-inf", 0xFF800000), ("nan", 0x7FC00000),
-        ("0x7f800001", 0x7F800001), ("0x0", 0), ("1e-45", 1), ("3.4028235e38", 0x7F7FFFFF), ("7", 0x40E00000), (".5", 0x3F000000),
+        ("1.5", 0x3FC00000),
+        ("-0.0", 0x80000000),
+        ("inf", 0x7F800000),
+        ("-inf", 0xFF800000),
+        ("nan", 0x7FC00000),
+        ("0x7f800001", 0x7F800001),
+        ("0x0", 0),
+        ("1e-45", 1),
+        ("3.4028235e38", 0x7F7FFFFF),
+        ("7", 0x40E00000),
+        (".5", 0x3F000000),
     ],
-)  # fmt: skip
+)
 def test_immediate_text(text, expected):
     assert one(f"memset dst=sbuf[0 @0 fp32 1x1] imm0={text}")["imm0"] == expected
 
@@ -326,10 +391,16 @@ def test_column_text():
 @pytest.mark.parametrize(
     "text, base, register",
     [
-        ("64", 64, None), ("0x40+4", 68, None), ("h", 0x1000, None), ("h+0x10+r3", 0x1010, 3), ("t", SBUF_BASE + 0x100, None),
-        ("u+4", PSUM_BASE + 0x44, None), ("sbuf(3,0x20)", SBUF_BASE + 3 * 32768 + 32, None), ("psum( 1 , 8 )+r9", PSUM_BASE + 16392, 9),
+        ("64", 64, None),
+        ("0x40+4", 68, None),
+        ("h", 0x1000, None),
+        ("h+0x10+r3", 0x1010, 3),
+        ("t", SBUF_BASE + 0x100, None),
+        ("u+4", PSUM_BASE + 0x44, None),
+        ("sbuf(3,0x20)", SBUF_BASE + 3 * 32768 + 32, None),
+        ("psum( 1 , 8 )+r9", PSUM_BASE + 16392, 9),
     ],
-)  # fmt: skip
+)
 def test_address_text(text, base, register):
     fields = one(f"reg_load rd=r1 address={text}", TILES)
     assert (fields["address"], fields["address_reg"], fields["ra"]) == (
@@ -342,10 +413,15 @@ def test_address_text(text, base, register):
 @pytest.mark.parametrize(
     "text, kind, value, reg, at_read",
     [
-        ("s++", 1, 0, 0, 0), ("s--", 2, 0, 0, 0), ("s+=5", 3, 5, 0, 0), ("s+=-5@read", 3, -5, 0, 1), ("s=r7", 4, 7, 1, 0),
-        ("3=0x10", 4, 16, 0, 0), ("s++@read", 1, 0, 0, 1),
+        ("s++", 1, 0, 0, 0),
+        ("s--", 2, 0, 0, 0),
+        ("s+=5", 3, 5, 0, 0),
+        ("s+=-5@read", 3, -5, 0, 1),
+        ("s=r7", 4, 7, 1, 0),
+        ("3=0x10", 4, 16, 0, 0),
+        ("s++@read", 1, 0, 0, 1),
     ],
-)  # fmt: skip
+)
 def test_update_text(text, kind, value, reg, at_read):
     fields = one(f"nop update={text}", ".semaphore s 3")
     found = [fields[f"update_{name}"] for name in ("semaphore", "kind", "value", "reg", "at_read")]
@@ -359,7 +435,8 @@ def test_semaphores_without_index_take_the_lowest_free_one():
 
 def test_labels_and_places():
     program = assemble(
-        ".config small\n.tensor x hbm @0x100 fp32 4 input\n.tensor y hbm fp32 4 output\n.stream sync\n"
+        ".config small\n.tensor x hbm @0x100 fp32 4 input\n.tensor y hbm fp32 4 output\n.stream "
+        "sync\n"
         "start: nop\nagain:\nbranch cond=always target=again\nloop imm=2 target=end\nend: halt\n"
         ".stream vector @0x2000\nbranch cond=eq ra=r1 rb=r2 target=0\nhalt\n"
     )
@@ -373,7 +450,8 @@ def test_labels_and_places():
 
 def test_data_directives_append():
     program = assemble(
-        ".config small\n.tensor x hbm bf16 2x5 constant\n.data x values 1.0 -2 nan\n.data x zero 2\n"
+        ".config small\n.tensor x hbm bf16 2x5 constant\n.data x values 1.0 -2 nan\n.data x zero "
+        "2\n"
         ".data x hex 0102 03 04\n.data x values 0x3f808000 0x3f818000 inf\n.data x zero 2\n"
     )
     assert (

@@ -1,4 +1,6 @@
-"""Bad assembly lines: `file:line: reason; what would be right`, and no other exception whatever the text."""
+"""Bad assembly lines: `file:line: reason; what would be right`, and no other exception whatever
+the text.
+"""
 
 import pytest
 from hypothesis import given, settings
@@ -332,7 +334,8 @@ def test_labels_and_streams_are_unique():
 def test_places_are_checked():
     message = "overlap; everything in HBM has its own place"
     expect(
-        ".config small\n.tensor a hbm @0 fp32 4 input\n.tensor b hbm @8 fp32 4 input\n.stream sync\nhalt\n",
+        ".config small\n.tensor a hbm @0 fp32 4 input\n.tensor b hbm @8 fp32 4 input\n.stream "
+        "sync\nhalt\n",
         3,
         message,
     )
@@ -349,11 +352,68 @@ def test_places_are_checked():
 
 
 WORDS = st.sampled_from(
-    [*BY_NAME, ".config", ".tensor", ".data", ".stream", ".descriptors", ".word", ".semaphore", "copy", "small", "sync", "vector",
-     "src0=", "dst=", "wait=", "update=", "imm=", "address=", "target=", "rb=", "sbuf[0:16 @0 fp32 1x8]", "sbuf[", "]", "(", ")", "t",
-     "h", "x", "=", ":", "@", "@0", "r1", "r99", "0x", "-1", "1", "1e999", "done", "done>=1", "done++", "1x1", "#", "\n", "\n", "fp32",
-     "hbm", "input", "hex", "values", "zero", "a:", "é", "\t", "\0", "1:2:3", "sbuf(0,0)", "+", "99999999999999999999"]
-)  # fmt: skip
+    [
+        *BY_NAME,
+        ".config",
+        ".tensor",
+        ".data",
+        ".stream",
+        ".descriptors",
+        ".word",
+        ".semaphore",
+        "copy",
+        "small",
+        "sync",
+        "vector",
+        "src0=",
+        "dst=",
+        "wait=",
+        "update=",
+        "imm=",
+        "address=",
+        "target=",
+        "rb=",
+        "sbuf[0:16 @0 fp32 1x8]",
+        "sbuf[",
+        "]",
+        "(",
+        ")",
+        "t",
+        "h",
+        "x",
+        "=",
+        ":",
+        "@",
+        "@0",
+        "r1",
+        "r99",
+        "0x",
+        "-1",
+        "1",
+        "1e999",
+        "done",
+        "done>=1",
+        "done++",
+        "1x1",
+        "#",
+        "\n",
+        "\n",
+        "fp32",
+        "hbm",
+        "input",
+        "hex",
+        "values",
+        "zero",
+        "a:",
+        "é",
+        "\t",
+        "\0",
+        "1:2:3",
+        "sbuf(0,0)",
+        "+",
+        "99999999999999999999",
+    ]
+)
 
 
 @settings(max_examples=400, deadline=None)

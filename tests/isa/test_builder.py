@@ -28,7 +28,9 @@ def b():
 
 
 def last(stream):
-    """(instruction name, fields) of the last instruction of a finished stream, the added halt left out."""
+    """(instruction name, fields) of the last instruction of a finished stream, the added halt
+    left out.
+    """
     words, _, _ = stream.finish()
     instruction, fields = decode(words[-2])
     return instruction.name, fields
@@ -85,9 +87,19 @@ def test_every_instruction_has_a_method_that_equals_its_fields(instruction, b):
     for name, needed in parameters(instruction).items():
         if needed and name not in arguments:
             arguments[name] = {
-                "op0": "add", "func": "relu", "alu_op": "add", "cond": "eq", "imm0": 2.5, "imm": 7, "rd": Reg(3), "rb": Reg(5),
-                "address": 0x1000, "target": 1, "wait": Wait(1, 2), "update": SemaphoreUpdate(Update.ADD, 1, 2),
-            }[name]  # fmt: skip
+                "op0": "add",
+                "func": "relu",
+                "alu_op": "add",
+                "cond": "eq",
+                "imm0": 2.5,
+                "imm": 7,
+                "rd": Reg(3),
+                "rb": Reg(5),
+                "address": 0x1000,
+                "target": 1,
+                "wait": Wait(1, 2),
+                "update": SemaphoreUpdate(Update.ADD, 1, 2),
+            }[name]
     if "use_imm" in instruction.options:
         arguments["imm"] = 1
     stream = b.streams[min(instruction.sequencers)]
@@ -260,56 +272,124 @@ def test_views(b):
 
 MISUSE = [
     (lambda b, t: b.vector.memset(dst=t), "memset: argument 'imm0' is missing"),
-    (lambda b, t: b.vector.memset(dst=t, imm0=0.0, src0=t), "memset: no argument 'src0'; there are dst, imm0, wait, update"),
+    (
+        lambda b, t: b.vector.memset(dst=t, imm0=0.0, src0=t),
+        "memset: no argument 'src0'; there are dst, imm0, wait, update",
+    ),
     (lambda b, t: b.vector.memset(dst=3, imm0=0.0), "dst = 3, must be an AccessPattern"),
-    (lambda b, t: b.vector.tensor_tensor(src0=t, src1=t, dst=t, op0="plus"), "op0 = 'plus', must be one of bypass, add"),
-    (lambda b, t: b.vector.tensor_tensor(src0=t, src1=t, dst=t, op0=AluOp.BYPASS), "BAD_OPERATOR: .*op0 = 0"),
-    (lambda b, t: b.vector.tensor_copy(src0=t, dst=t[:, :4]), "SHAPE_MISMATCH: tensor_copy: elements per partition differ"),
-    (lambda b, t: b.vector.tensor_copy(src0=t[1:3], dst=t[0:2]), "BAD_PARTITION: tensor_copy: src0 starts at partition 1"),
-    (lambda b, t: b.tensor.load_stationary(src0=t), "BAD_DTYPE: load_stationary: src0 has dtype FP32, must be BF16"),
-    (lambda b, t: b.sync.nop(wait=("missing", 1)), r"no semaphore 'missing'; there are loaded, done; allocate it"),
+    (
+        lambda b, t: b.vector.tensor_tensor(src0=t, src1=t, dst=t, op0="plus"),
+        "op0 = 'plus', must be one of bypass, add",
+    ),
+    (
+        lambda b, t: b.vector.tensor_tensor(src0=t, src1=t, dst=t, op0=AluOp.BYPASS),
+        "BAD_OPERATOR: .*op0 = 0",
+    ),
+    (
+        lambda b, t: b.vector.tensor_copy(src0=t, dst=t[:, :4]),
+        "SHAPE_MISMATCH: tensor_copy: elements per partition differ",
+    ),
+    (
+        lambda b, t: b.vector.tensor_copy(src0=t[1:3], dst=t[0:2]),
+        "BAD_PARTITION: tensor_copy: src0 starts at partition 1",
+    ),
+    (
+        lambda b, t: b.tensor.load_stationary(src0=t),
+        "BAD_DTYPE: load_stationary: src0 has dtype FP32, must be BF16",
+    ),
+    (
+        lambda b, t: b.sync.nop(wait=("missing", 1)),
+        r"no semaphore 'missing'; there are loaded, done; allocate it",
+    ),
     (lambda b, t: b.sync.nop(wait=1), r"wait = 1, must be \(semaphore, value\)"),
     (lambda b, t: b.sync.nop(wait=(256, 1)), r"wait_semaphore = 256 is outside 0\.\.255"),
     (lambda b, t: b.sync.nop(wait=(1, 1 << 31)), "wait_value = 2147483648 is outside"),
     (lambda b, t: b.sync.nop(update="done"), r"update = 'done', must be \(semaphore, kind\) or"),
-    (lambda b, t: b.sync.nop(update=("done", "more")), "update kind = 'more', must be one of none, increment"),
+    (
+        lambda b, t: b.sync.nop(update=("done", "more")),
+        "update kind = 'more', must be one of none, increment",
+    ),
     (lambda b, t: b.sync.nop(update=("done", "add")), "update add needs a value"),
-    (lambda b, t: b.sync.nop(update=("done", "increment", 2)), "update increment takes no value; use add with 2"),
+    (
+        lambda b, t: b.sync.nop(update=("done", "increment", 2)),
+        "update increment takes no value; use add with 2",
+    ),
     (lambda b, t: b.sync.nop(at_read=True), "there is no update"),
     (lambda b, t: b.sync.sem_wait(), "sem_wait: argument 'wait' is missing"),
     (lambda b, t: b.sync.sem_update(), "sem_update: argument 'update' is missing"),
     (lambda b, t: b.sync.reg_alu(rd=Reg(1), alu_op="add"), "argument 'imm' or 'rb' is missing"),
-    (lambda b, t: b.sync.reg_alu(rd=Reg(1), alu_op="add", imm=1, rb=Reg(2)), "imm and rb exclude each other"),
+    (
+        lambda b, t: b.sync.reg_alu(rd=Reg(1), alu_op="add", imm=1, rb=Reg(2)),
+        "imm and rb exclude each other",
+    ),
     (lambda b, t: b.sync.reg_alu(rd=1, alu_op="add", imm=1), "rd = 1, must be a register"),
-    (lambda b, t: b.sync.reg_alu(rd=Reg(1), alu_op="add", imm=1 << 32), r"imm = 4294967296 is outside -2147483648\.\.4294967295"),
+    (
+        lambda b, t: b.sync.reg_alu(rd=Reg(1), alu_op="add", imm=1 << 32),
+        r"imm = 4294967296 is outside -2147483648\.\.4294967295",
+    ),
     (lambda b, t: b.sync.notify(imm="x"), "imm = 'x' is not an integer"),
-    (lambda b, t: b.sync.reg_load(rd=Reg(1), address=2), "BAD_ADDRESS: reg_load: address 0x2, must be a multiple of 4"),
+    (
+        lambda b, t: b.sync.reg_load(rd=Reg(1), address=2),
+        "BAD_ADDRESS: reg_load: address 0x2, must be a multiple of 4",
+    ),
     (lambda b, t: b.sync.dma_trigger(address=0, imm=1, dma_engine=2), "BAD_DMA_ENGINE"),
     (lambda b, t: b.sync.emit("matmul"), "no instruction 'matmul'"),
     (lambda b, t: b.sbuf("t", (16, 8), DType.FP32), "tensor 't' is there already"),
-    (lambda b, t: b.sbuf("u", (17, 8), DType.FP32), r"must be \(partitions, \.\.\.\) within 0\.\.15"),
+    (
+        lambda b, t: b.sbuf("u", (17, 8), DType.FP32),
+        r"must be \(partitions, \.\.\.\) within 0\.\.15",
+    ),
     (lambda b, t: b.sbuf("u", (16,), DType.FP32), r"must be \(partitions, \.\.\.\)"),
-    (lambda b, t: b.sbuf("u", (16, 9000), DType.FP32), r"sbuf 'u': bytes .* there are 0\.\.32767; free something"),
+    (
+        lambda b, t: b.sbuf("u", (16, 9000), DType.FP32),
+        r"sbuf 'u': bytes .* there are 0\.\.32767; free something",
+    ),
     (lambda b, t: b.psum("u", (16, 8), bank=8), r"bank = 8, must be in 0\.\.7"),
     (lambda b, t: b.hbm_tensor("r1", (16,), DType.FP32), "tensor has the name 'r1'"),
     (lambda b, t: b.hbm_tensor("u", (1 << 23,), DType.FP32), "HBM is full"),
-    (lambda b, t: b.hbm_tensor("u", (4,), DType.FP32, data=np.zeros(3, np.float32)), "the data is float32"),
+    (
+        lambda b, t: b.hbm_tensor("u", (4,), DType.FP32, data=np.zeros(3, np.float32)),
+        "the data is float32",
+    ),
     (lambda b, t: b.descriptors([]), "at least one descriptor"),
-    (lambda b, t: b.descriptors([Descriptor(src_address=0, dst_address=0, row_bytes=1)], address=64), "must be a multiple of 128"),
-    (lambda b, t: b.dma_copy(engine=0, via="dma", src=t, dst=t), "via = 'dma', must be one of tensor, vector"),
-    (lambda b, t: b.dma_copy(engine=0, via=b.sync, src=t, dst=t[:, :4]), "src has 128 elements, dst has 64"),
+    (
+        lambda b, t: b.descriptors(
+            [Descriptor(src_address=0, dst_address=0, row_bytes=1)], address=64
+        ),
+        "must be a multiple of 128",
+    ),
+    (
+        lambda b, t: b.dma_copy(engine=0, via="dma", src=t, dst=t),
+        "via = 'dma', must be one of tensor, vector",
+    ),
+    (
+        lambda b, t: b.dma_copy(engine=0, via=b.sync, src=t, dst=t[:, :4]),
+        "src has 128 elements, dst has 64",
+    ),
     (lambda b, t: t[:, 9], r"index 9 is outside 0\.\.7"),
     (lambda b, t: t[:, 0:9], r"bound 9 of a slice is outside 0\.\.8"),
     (lambda b, t: t[::2], "partitions are consecutive, step 2 is not possible"),
     (lambda b, t: t[0, 0, 0], r"shape \(16, 8\) has no 3 dimensions"),
-    (lambda b, t: b.hbm_tensor("h", (4, 4), DType.FP32).permute(0, 0), r"permute\(0, 0\) of 2 dimensions"),
-    (lambda b, t: b.hbm_tensor("h", (4,), DType.FP32)[0, 0], r"view of shape \(4,\) has no 2 dimensions"),
+    (
+        lambda b, t: b.hbm_tensor("h", (4, 4), DType.FP32).permute(0, 0),
+        r"permute\(0, 0\) of 2 dimensions",
+    ),
+    (
+        lambda b, t: b.hbm_tensor("h", (4,), DType.FP32)[0, 0],
+        r"view of shape \(4,\) has no 2 dimensions",
+    ),
     (lambda b, t: (b.sync.label("a"), b.sync.label("a")), "label 'a' of sync is there already"),
     (lambda b, t: [b.sync.register() for _ in range(65)], "all 64 registers of sync are in use"),
     (lambda b, t: [b.semaphore(f"s{i}") for i in range(255)], "all 256 semaphores are in use"),
-    (lambda b, t: (b.sync.branch(cond="always", target="nowhere"), b.build()), r"label 'nowhere' of sync is not defined \(test_builder"),
-    (lambda b, t: (b.sync.label("a"), b.sync.emit("loop", imm=1, target="a"), b.build()), "PC_OUT_OF_RANGE: loop: target = 0"),
-]  # fmt: skip
+    (
+        lambda b, t: (b.sync.branch(cond="always", target="nowhere"), b.build()),
+        r"label 'nowhere' of sync is not defined \(test_builder",
+    ),
+    (
+        lambda b, t: (b.sync.label("a"), b.sync.emit("loop", imm=1, target="a"), b.build()),
+        "PC_OUT_OF_RANGE: loop: target = 0",
+    ),
+]
 
 
 @pytest.mark.parametrize(

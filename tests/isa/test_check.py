@@ -1,4 +1,6 @@
-"""Every rule of every instruction: the Cause, the sentence, and the order in which rules are looked at."""
+"""Every rule of every instruction: the Cause, the sentence, and the order in which rules are
+looked at.
+"""
 
 import pytest
 
@@ -223,37 +225,37 @@ def test_an_immediate_column_has_nothing_else_to_be_right():
 
 
 OPERANDS = [
-    (dict(count=17), Cause.BAD_PARTITION, "src0 has 17 partitions, this chip has 16"),
+    ({"count": 17}, Cause.BAD_PARTITION, "src0 has 17 partitions, this chip has 16"),
     (
-        dict(partition=4),
+        {"partition": 4},
         Cause.BAD_PARTITION,
         "src0 starts at partition 4, must be 0 (more than 8 partitions)",
     ),
-    (dict(partition=4, count=5), Cause.BAD_PARTITION, "must be 0 or 8 (more than 4 partitions)"),
-    (dict(partition=2, count=4), Cause.BAD_PARTITION, "must be a multiple of 4 (a quadrant)"),
-    (dict(partition=16, count=1), Cause.BAD_PARTITION, "src0 starts at partition 16"),
-    (dict(partition=255, count=1), Cause.BAD_PARTITION, "src0 starts at partition 255"),
-    (dict(offset=2), Cause.MISALIGNED, "src0 has offset 2, must be a multiple of 4 for fp32"),
-    (dict(offset=1, dtype=BF16), Cause.MISALIGNED, "must be a multiple of 2 for bf16"),
+    ({"partition": 4, "count": 5}, Cause.BAD_PARTITION, "must be 0 or 8 (more than 4 partitions)"),
+    ({"partition": 2, "count": 4}, Cause.BAD_PARTITION, "must be a multiple of 4 (a quadrant)"),
+    ({"partition": 16, "count": 1}, Cause.BAD_PARTITION, "src0 starts at partition 16"),
+    ({"partition": 255, "count": 1}, Cause.BAD_PARTITION, "src0 starts at partition 255"),
+    ({"offset": 2}, Cause.MISALIGNED, "src0 has offset 2, must be a multiple of 4 for fp32"),
+    ({"offset": 1, "dtype": BF16}, Cause.MISALIGNED, "must be a multiple of 2 for bf16"),
     (
-        dict(dims=((0, 300), (0, 300))),
+        {"dims": ((0, 300), (0, 300))},
         Cause.OUT_OF_RANGE,
         "src0 has 90000 elements per partition, at most 65536",
     ),
     (
-        dict(dims=((-1, 2),)),
+        {"dims": ((-1, 2),)},
         Cause.OUT_OF_RANGE,
         "src0 touches bytes -4..3 of a partition, SBUF has 0..32767",
     ),
-    (dict(offset=32768), Cause.OUT_OF_RANGE, "src0 touches bytes 32768..32799"),
-    (dict(offset=32736 + 4), Cause.OUT_OF_RANGE, "src0 touches bytes 32740..32771"),
-    (dict(space=PSUM, offset=16384 - 28), Cause.OUT_OF_RANGE, "PSUM has 0..16383"),
+    ({"offset": 32768}, Cause.OUT_OF_RANGE, "src0 touches bytes 32768..32799"),
+    ({"offset": 32736 + 4}, Cause.OUT_OF_RANGE, "src0 touches bytes 32740..32771"),
+    ({"space": PSUM, "offset": 16384 - 28}, Cause.OUT_OF_RANGE, "PSUM has 0..16383"),
     (
-        dict(dims=((1, 9),)),
+        {"dims": ((1, 9),)},
         Cause.SHAPE_MISMATCH,
         "elements per partition differ: src0 9, src1 8, dst 8",
     ),
-    (dict(count=8), Cause.SHAPE_MISMATCH, "partition counts differ: src0 8, src1 16, dst 16"),
+    ({"count": 8}, Cause.SHAPE_MISMATCH, "partition counts differ: src0 8, src1 16, dst 16"),
 ]
 
 
@@ -275,10 +277,26 @@ def test_the_last_bytes_are_inside():
     assert check(SMALL, *words("memset", dst=ap(dims=((0, 256), (0, 256))), imm0=0.0)) is None
 
 
-@pytest.mark.parametrize("partition, count, good", [
-    (0, 16, True), (0, 9, True), (0, 8, True), (8, 8, True), (8, 5, True), (12, 4, True), (4, 4, True), (4, 1, True),
-    (12, 3, True), (8, 9, False), (4, 8, False), (4, 5, False), (12, 5, False), (2, 1, False), (13, 1, False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "partition, count, good",
+    [
+        (0, 16, True),
+        (0, 9, True),
+        (0, 8, True),
+        (8, 8, True),
+        (8, 5, True),
+        (12, 4, True),
+        (4, 4, True),
+        (4, 1, True),
+        (12, 3, True),
+        (8, 9, False),
+        (4, 8, False),
+        (4, 5, False),
+        (12, 5, False),
+        (2, 1, False),
+        (13, 1, False),
+    ],
+)
 def test_quadrants(partition, count, good):
     fault = check(SMALL, *words("memset", dst=ap(partition=partition, count=count), imm0=0.0))
     assert (fault is None) == good
@@ -298,11 +316,14 @@ def test_quadrants_of_a_column_go_by_the_partitions_of_src0():
     expect(check(SMALL, *activation(4, 13)), Cause.BAD_PARTITION, "column1")
 
 
-@pytest.mark.parametrize("column, cause", [
-    (ColumnPattern(SBUF, FP32, 0, 2), Cause.MISALIGNED),
-    (ColumnPattern(SBUF, FP32, 0, 32768), Cause.OUT_OF_RANGE),
-    (ColumnPattern(PSUM, BF16, 0, 16384), Cause.OUT_OF_RANGE),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "column, cause",
+    [
+        (ColumnPattern(SBUF, FP32, 0, 2), Cause.MISALIGNED),
+        (ColumnPattern(SBUF, FP32, 0, 32768), Cause.OUT_OF_RANGE),
+        (ColumnPattern(PSUM, BF16, 0, 16384), Cause.OUT_OF_RANGE),
+    ],
+)
 def test_columns(column, cause):
     for argument in ("scale", "bias"):
         expect(
@@ -472,11 +493,23 @@ def test_static_checks_leave_out_what_registers_decide():
     )
 
 
-@pytest.mark.parametrize("address, good", [
-    (0, True), (SMALL.hbm_bytes - 4, True), (SMALL.hbm_bytes, False), (2, False), (SBUF_BASE, True),
-    (SBUF_BASE + 15 * 32768 + 32764, True), (SBUF_BASE + 16 * 32768, False), (PSUM_BASE, True), (SBUF_BASE - 4, False),
-    (PSUM_BASE + 15 * 16384 + 16380, True), (PSUM_BASE + 16 * 16384, False), ((1 << 64) - 4, False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "address, good",
+    [
+        (0, True),
+        (SMALL.hbm_bytes - 4, True),
+        (SMALL.hbm_bytes, False),
+        (2, False),
+        (SBUF_BASE, True),
+        (SBUF_BASE + 15 * 32768 + 32764, True),
+        (SBUF_BASE + 16 * 32768, False),
+        (PSUM_BASE, True),
+        (SBUF_BASE - 4, False),
+        (PSUM_BASE + 15 * 16384 + 16380, True),
+        (PSUM_BASE + 16 * 16384, False),
+        ((1 << 64) - 4, False),
+    ],
+)
 def test_addresses_of_loads_and_stores(address, good):
     for name, arguments in (("reg_load", {"rd": Reg(1)}), ("reg_store", {"rb": Reg(1)})):
         fault = check(SMALL, *words(name, address=address, **arguments))
@@ -531,11 +564,22 @@ def test_dma_trigger_rules():
     assert check(SMALL, instruction, fields | {"address_reg": 1}) is None
 
 
-@pytest.mark.parametrize("name, target, enclosing, good", [
-    ("branch", 0, None, True), ("branch", 9, None, True), ("branch", 10, None, False), ("branch", 3, None, True),
-    ("loop", 4, None, True), ("loop", 9, None, True), ("loop", 10, None, False), ("loop", 3, None, False),
-    ("loop", 2, None, False), ("loop", 6, 6, True), ("loop", 7, 6, False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, target, enclosing, good",
+    [
+        ("branch", 0, None, True),
+        ("branch", 9, None, True),
+        ("branch", 10, None, False),
+        ("branch", 3, None, True),
+        ("loop", 4, None, True),
+        ("loop", 9, None, True),
+        ("loop", 10, None, False),
+        ("loop", 3, None, False),
+        ("loop", 2, None, False),
+        ("loop", 6, 6, True),
+        ("loop", 7, 6, False),
+    ],
+)
 def test_targets(name, target, enclosing, good):
     problem = target_problem(name, target, 3, 10, enclosing)
     assert (problem is None) == good

@@ -1,4 +1,5 @@
-"""Encodings never change unnoticed: golden_encodings.txt holds text and bytes of typical instructions and descriptors.
+"""Encodings never change unnoticed: golden_encodings.txt holds text and bytes of typical
+instructions and descriptors.
 
 A change of it is a change of the ISA: raise ISA_VERSION, then run this file to write it again.
 """

@@ -1,4 +1,6 @@
-"""Program files: what is written comes back; anything else is refused with ProgramError and a reason."""
+"""Program files: what is written comes back; anything else is refused with ProgramError and a
+reason.
+"""
 
 import hashlib
 import json
@@ -233,7 +235,9 @@ def changed(header, path, value):
 
 
 def test_a_header_with_anything_wrong_never_escapes_program_error():
-    """A right hash round a wrong header: loaded as it is written, or refused; no other exception."""
+    """A right hash round a wrong header: loaded as it is written, or refused; no other
+    exception.
+    """
     header, raw = parts(dumps(make_program()))
     refused = tried = 0
     for path in list(mutations(header)):
