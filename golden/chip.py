@@ -142,7 +142,7 @@ class GoldenChip:
             if sequencer.active:
                 sequencer.time_out()
         hazards = self.checker.hazards if self.checker else []
-        result = collect(self.sequencers, self.dma, self.semaphores, budget.used, hazards)
+        result = collect(self.sequencers, self.dma, self.semaphores, budget.instructions, hazards)
         if hazards and self._on_hazard == "raise":
             raise HazardError(hazards, result)
         return result

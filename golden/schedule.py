@@ -25,14 +25,20 @@ class Budget:
     def __init__(self, limit, sequencers):
         self._limit = limit
         self._sequencers = sequencers
-        self.used = 0
+        self._steps = 0
+        self.instructions = 0
 
     def spend(self):
         """One more instruction."""
-        self.used += 1
-        if self.used > self._limit:
+        self.instructions += 1
+        self.spend_descriptor()
+
+    def spend_descriptor(self):
+        """One more descriptor: against the limit too."""
+        self._steps += 1
+        if self._steps > self._limit:
             places = ", ".join(f"{s.index.text} at {s.pc}" for s in self._sequencers if s.active)
-            raise Runaway(f"more than {self._limit} instructions; {places}")
+            raise Runaway(f"more than {self._limit} instructions and descriptors; {places}")
 
 
 def run_late(sequencers, engines, step_dma, budget):
@@ -41,7 +47,7 @@ def run_late(sequencers, engines, step_dma, budget):
     """
     first = 0
     while True:
-        busy = _drain(engines, step_dma)
+        busy = _drain(engines, step_dma, budget)
         spinning = False
         for sequencer in sequencers:
             for _ in range(_QUANTUM):
@@ -78,6 +84,7 @@ def run_random(sequencers, engines, step_dma, budget, seed):
                 if not chosen.queue:
                     break
                 step_dma(chosen)
+                budget.spend_descriptor()
             else:
                 if chosen.peek() not in _RUNS:
                     break
@@ -85,11 +92,12 @@ def run_random(sequencers, engines, step_dma, budget, seed):
                 budget.spend()
 
 
-def _drain(engines, step_dma):
+def _drain(engines, step_dma, budget):
     busy = False
     while any(engine.queue for engine in engines):
         for engine in engines:
             if engine.queue:
                 step_dma(engine)
+                budget.spend_descriptor()
                 busy = True
     return busy
