@@ -148,7 +148,7 @@ def _simulate(model, directory, timing, seed, limit, waves):
     pytest_name = os.environ.pop("PYTEST_CURRENT_TEST", None)  # the verdict is read below, under pytest too
     try:
         run.test(
-            test_module="sim.entry", hdl_toplevel=model.top, build_dir=model.directory, test_dir=directory,
+            test_module="sim.entry", hdl_toplevel=model.top, hdl_toplevel_lang="verilog", build_dir=model.directory, test_dir=directory,
             results_xml=str(results), seed=seed, waves=waves is not None, extra_env=environment,
             plusargs=[f"+dir={directory}", *timing.plusargs(seed)], log_file=log, timescale=("1ns", "1ps"),
         )

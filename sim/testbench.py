@@ -9,8 +9,10 @@ from enum import IntEnum
 from pathlib import Path
 
 from hdl.chip.chip import HBM_ID_BITS
-from isa.address_map import SEQUENCERS
-from isa.geometry import PSUM_BANKS, WORD_BYTES
+from hdl.chip.core import stall_bits
+from hdl.memory.bank_geometry import psum_geometry, sbuf_geometry
+from hdl.memory.partition_group import PartitionGroup
+from isa.geometry import WORD_BYTES
 
 TOP = "celosia_tb"
 PORTS = ("clk", "rst", "go", "done")
@@ -49,11 +51,11 @@ class Step:
 def ram_paths(config):
     """{(memory, partition, bank): hierarchical name of its array} below the chip instance."""
     paths = {}
-    for p in range(config.partitions):
-        for bank in range(config.sbuf_banks):
-            paths["sbuf", p, bank] = f"chip.core.sbuf.partition{p}.bank{bank}.memory"
-        for bank in range(PSUM_BANKS):
-            paths["psum", p, bank] = f"chip.core.psum.partition{p}.bank{bank}.memory"
+    for name, geometry in (("sbuf", sbuf_geometry(config)), ("psum", psum_geometry(config))):
+        size = PartitionGroup.size_of(geometry)
+        for p in range(config.partitions):
+            for bank in range(geometry.banks):
+                paths[name, p, bank] = f"chip.core.{name}.group{p // size}.partition{p % size}.bank{bank}.memory"
     return paths
 
 
@@ -74,11 +76,6 @@ def testbench(config):
         dumps=dumps, wires=wires, chip=chip, model=model, ports=config.hbm_ports, ids=HBM_ID_BITS,
         bytes=beats * WORD_BYTES, beats=beats, stall_high=stall_bits(config) - 1,
     )
-
-
-def stall_bits(config):
-    """Width of the chip's `stall` input (see hdl.chip.chip)."""
-    return 2 * config.sbuf_banks + 2 * PSUM_BANKS + len(SEQUENCERS)
 
 
 def hbm_beats(config):
@@ -202,10 +199,10 @@ module celosia_tb (
         end else stall <= 0;
     end
 
-    function [63:0] xorshift(input [63:0] before);
+    function [63:0] xorshift(input [63:0] previous);
         reg [63:0] x;
         begin
-            x = before ^ (before << 13);
+            x = previous ^ (previous << 13);
             x = x ^ (x >> 7);
             xorshift = x ^ (x << 17);
         end

@@ -37,6 +37,17 @@ def locate(config, hbm, sbuf, address, size):
     return None
 
 
+def rows_of(descriptor):
+    """(source, destination) address of each row, in order."""
+    if descriptor.row_bytes == 0:
+        return
+    sides = ((descriptor.src_address, descriptor.src_stride), (descriptor.dst_address, descriptor.dst_stride))
+    for i2 in range(descriptor.count[2]):
+        for i1 in range(descriptor.count[1]):
+            for i0 in range(descriptor.count[0]):
+                yield tuple(first + i0 * stride[0] + i1 * stride[1] + i2 * stride[2] for first, stride in sides)
+
+
 def expect(config, hbm, sbuf, triggers, *, bus_errors=None):
     """Byte-wise model of an engine.
 
@@ -60,12 +71,7 @@ def expect(config, hbm, sbuf, triggers, *, bus_errors=None):
                 fail(DmaCause.BAD_DESCRIPTOR, address)
                 continue
             cause = DmaCause.NONE
-            rows = [] if d.row_bytes == 0 else [
-                (d.src_address + sum(i * s for i, s in zip(at, d.src_stride, strict=True)),
-                 d.dst_address + sum(i * s for i, s in zip(at, d.dst_stride, strict=True)))
-                for at in ((i0, i1, i2) for i2 in range(d.count[2]) for i1 in range(d.count[1]) for i0 in range(d.count[0]))
-            ]
-            for number, (src, dst) in enumerate(rows):
+            for number, (src, dst) in enumerate(rows_of(d)):
                 if bus_errors.get(address) == number:
                     cause = DmaCause.BUS_ERROR
                     break
