@@ -77,10 +77,10 @@ class Fp32Mul(PipelinedUnit):
             m,
             "normalise",
             x=shift_left(m, "normal", x_fraction, zeros[:5]),
-            # y is subnormal only if x is, and then the product is flushed whatever it is.
+            # y is subnormal only if x is; then the exponent is below every normal one already.
             y=Cat(s.y[FRACTION], y_normal),
             exponent=_signed(exponent_sum - zeros - BIAS),
-            tiny=~y_normal | zero,
+            zero=zero,
             infinite=x_high | y_high,
             nan=(x_high & x_some) | (y_high & y_some) | ((x_high | y_high) & zero),
             sign=s.sign,
@@ -91,7 +91,7 @@ class Fp32Mul(PipelinedUnit):
             "multiply",
             product=s.x * s.y,
             exponent=s.exponent,
-            tiny=s.tiny,
+            zero=s.zero,
             infinite=s.infinite,
             nan=s.nan,
             sign=s.sign,
@@ -112,7 +112,7 @@ class Fp32Mul(PipelinedUnit):
             fraction=significand[:23],
             round_up=(guard & (sticky | significand[0])) | border,
             exponent=exponent,
-            tiny=s.tiny,
+            zero=s.zero,
             infinite=s.infinite,
             nan=s.nan,
             sign=s.sign,
@@ -121,7 +121,7 @@ class Fp32Mul(PipelinedUnit):
         # Round: a carry out of the fraction steps the exponent.
         rounded = bind(m, "rounded", (Cat(s.fraction, s.exponent) + s.round_up)[:33])
         final = bind(m, "final", rounded[23:33].as_signed())
-        keep = bind(m, "keep", ~(s.tiny | (final <= 0)))
+        keep = bind(m, "keep", ~(s.zero | (final <= 0)))
         result = pack_special(
             sign=s.sign,
             exponent=Mux(keep, final[:8], 0),
