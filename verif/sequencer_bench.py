@@ -4,9 +4,8 @@ import random
 from collections import deque
 from dataclasses import dataclass, field
 
-from amaranth.hdl import Const, Module
+from amaranth.hdl import Module, Signal
 from amaranth.lib import data
-from amaranth.lib.wiring import connect
 from amaranth.sim import Simulator
 
 from hdl.lib.issue import Issue
@@ -79,6 +78,8 @@ class Result:
     fetches: list
     events: list
     states: set
+    halted: int | None
+    """When the state was HALTED first."""
 
 
 class SequencerBench:
@@ -91,12 +92,16 @@ class SequencerBench:
         m = Module()
         m.submodules.dut = dut = self.dut
         m.submodules.semaphores = sems = self.semaphores
-        self.gate = self.semaphores.update0
+        self.gate = Signal()  # The semaphores take the sequencer's updates.
         m.d.comb += [
             sems.read0.index.eq(dut.semaphore_index),
             dut.semaphore_value.eq(sems.read0.value),
         ]
-        connect(m, dut.update, sems.update0)
+        m.d.comb += [
+            sems.update0.p.eq(dut.update.p),
+            sems.update0.valid.eq(dut.update.valid & self.gate),
+            dut.update.ready.eq(sems.update0.ready & self.gate),
+        ]
         self.simulator = Simulator(m)
         self.simulator.add_clock(_PERIOD)
         self.simulator.add_testbench(self._environment, background=True)
@@ -110,7 +115,8 @@ class SequencerBench:
     def run_all(self, jobs, *, world=None, limit=20000):
         """Results of (program, options) one after the other without a reset in between.
 
-        options: address, watchdog, length, semaphores (those to read back).
+        options: address, watchdog, length, semaphores (those to read back), clear (pulse `clear` afterwards; state
+        and cause that it leaves: `cleared`).
         """
         self.jobs, self.world, self.limit = jobs, world or World(), limit
         self.results = []
@@ -136,7 +142,9 @@ class SequencerBench:
             self.start_cycle = self.cycle
             ctx.set(control.start, 0)
             states = set()
-            for _ in range(self.limit):
+            for cycle in range(self.limit):
+                # START is ignored while busy.
+                ctx.set(control.start, cycle == options.get("restart"))
                 await ctx.tick()
                 states.add(ctx.get(control.state))
                 if not ctx.get(control.busy):
@@ -148,6 +156,11 @@ class SequencerBench:
             # The last update reaches the semaphores' memory.
             await ctx.tick().repeat(3)
             self.results.append(self._result(ctx, options, cycles, states))
+            if options.get("clear"):
+                ctx.set(control.clear, 1)
+                await ctx.tick()
+                ctx.set(control.clear, 0)
+                self.cleared = State(ctx.get(control.state)), Cause(ctx.get(control.cause))
 
     async def _clear_semaphores(self, ctx):
         ctx.set(self.semaphores.clear, 1)
@@ -170,11 +183,12 @@ class SequencerBench:
             state=State(ctx.get(control.state)), cause=Cause(ctx.get(control.cause)), **values,
             cycles=cycles, gpr=gpr, semaphores=semaphores, issues=self.issues,
             updates=self.updates, triggers=self.triggers, bus=self.bus_log, fetches=self.fetches,
-            events=self.events, states={State(s) for s in states})
+            events=self.events, states={State(s) for s in states}, halted=self.halted)
 
     def _clear_logs(self):
         self.issues, self.updates, self.triggers = [], [], []
         self.bus_log, self.fetches, self.events = [], [], []
+        self.halted = None
 
     async def _environment(self, ctx):
         self.cycle = 0
@@ -183,7 +197,7 @@ class SequencerBench:
         self._clear_logs()
         rng = random.Random(self.world.seed)
         models = [_Fetch(self, rng), _Engine(self, rng), _Bus(self, rng), _Trigger(self, rng),
-                  _Poke(self), _Updates(self)]
+                  _Poke(self), _Updates(self, rng)]
         signals = [signal for model in models for signal in model.signals]
         for model in models:
             model.begin(ctx)
@@ -358,20 +372,22 @@ class _Poke(_Model):
 
 
 class _Updates(_Model):
-    """Watches the updates of the sequencer."""
+    """Watches the updates of the sequencer, and lets them wait."""
 
-    def __init__(self, bench):
-        super().__init__(bench, None)
+    def __init__(self, bench, rng):
+        super().__init__(bench, rng)
         self.port = self.dut.update
-        self.signals = [self.port.valid, self.port.ready, self.port.p.as_value()]
+        self.signals = [self.port.valid, self.port.ready, self.port.p.as_value(),
+                        self.dut.control.state]
 
-    def step(self, ctx, valid, ready, payload):
+    def begin(self, ctx):
+        ctx.set(self.bench.gate, 1)
+
+    def step(self, ctx, valid, ready, payload, state):
+        bench = self.bench
         if valid and ready:
             update = data.Const(SemaphoreUpdate.as_shape(), payload)
-            self.bench.updates.append((self.bench.now, update.semaphore, update.kind,
-                                       update.value))
-
-
-def raw(layout, **values):
-    """Bits of a payload of `layout`."""
-    return Const.cast(layout.const(values)).value
+            bench.updates.append((bench.now, update.semaphore, update.kind, update.value))
+        if state == State.HALTED and bench.halted is None:
+            bench.halted = bench.now
+        ctx.set(bench.gate, not self.chance(self.world.update_stall))
