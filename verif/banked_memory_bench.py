@@ -1,4 +1,4 @@
-"""A cycle-exact model and random traffic for Sbuf and Psum: every taken request is accounted for."""
+"""A cycle-exact model and random traffic for Sbuf and Psum: every request is accounted for."""
 
 import numpy as np
 from amaranth.sim import Simulator
@@ -128,10 +128,11 @@ class BankedMemoryBench:
                 valid, data = answers[place:place + 2]
                 place += 2
                 due = self._due.pop((index, cycle), None)
-                assert valid == (due is not None), f"cycle {cycle}: {kind} port {index} valid={valid}"
+                where = f"cycle {cycle}: {kind} port {index}"
+                assert valid == (due is not None), f"{where}: valid={valid}"
                 if valid:
                     got = data.to_bytes(len(due), "little")
-                    assert got == due, f"cycle {cycle}: {kind} port {index}: {got.hex()} != {due.hex()}"
+                    assert got == due, f"{where}: {got.hex()} != {due.hex()}"
 
     def run(self, cycles):
         """Random traffic for that many cycles."""

@@ -1,7 +1,7 @@
-"""Access patterns and memory stand-ins for benches of everything that reads or writes SBUF and PSUM.
+"""Access patterns and memory stand-ins for benches of what reads or writes SBUF and PSUM.
 
-A pattern is a plain dict with the names of `hdl.lib.issue.Pattern`; `step` and `count` are innermost
-first.
+A pattern is a plain dict with the names of `hdl.lib.issue.Pattern`; `step` and `count` are
+innermost first.
 """
 
 from collections import deque
@@ -48,7 +48,7 @@ def make_pattern(config, *, space, dtype, offset, dims, partition=0, partition_c
 
 
 def random_pattern(rng, config, *, spaces=(Space.SBUF, Space.PSUM), max_elements=40, dtypes=None):
-    """A legal pattern with all kinds of dimensions, often at the first or last bytes of the memory."""
+    """A legal pattern with all kinds of dimensions, often at an end of the memory."""
     space = Space(int(rng.choice(spaces)))
     dtype = DType(int(rng.choice(dtypes or (DType.FP32, DType.BF16))))
     partition = config.quadrant * int(rng.integers(4))
@@ -65,7 +65,8 @@ def random_pattern(rng, config, *, spaces=(Space.SBUF, Space.PSUM), max_elements
         if first > last:
             continue
         place = rng.integers(4)
-        offset = {0: first, 1: last}.get(int(place), size * int(rng.integers(first // size, last // size + 1)))
+        middle = size * int(rng.integers(first // size, last // size + 1))
+        offset = {0: first, 1: last}.get(int(place), middle)
         return make_pattern(config, space=space, dtype=dtype, offset=offset, dims=dims,
                             partition=partition, partition_count=count)
 
@@ -101,7 +102,7 @@ def unpack(value, bits, count):
 
 
 class ReadModel:
-    """Answers a wide read port out of a uint8 [P, bytes] array; `rng` and `deny` refuse some requests.
+    """Answers a wide read port out of a uint8 [P, bytes] array; refuses some requests by `deny`.
 
     Every cycle: set the port from `ready`, `valid`, `data`, then call `clock` with what was
     sampled.

@@ -4,12 +4,16 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl.lib.select import or_tree
+
 
 class RoundRobin(wiring.Component):
-    """Grants one of `count` requests, combinationally; the granted one becomes last in line when `advance` is high.
+    """Grants one of `count` requests, combinationally.
 
-    Members: `request` (bit per requester), `grant` (one-hot or 0), `advance`.  A requester that keeps asking is granted after
-    at most `count` - 1 others.
+    The granted one becomes last in line when `advance` is high, so a requester that keeps asking
+    is granted after at most `count` - 1 others.
+
+    Members: `request` (bit per requester), `grant` (one-hot or 0), `advance`.
     """
 
     def __init__(self, count):
@@ -35,15 +39,20 @@ class RoundRobin(wiring.Component):
 
 
 def one_hot_mux(select, values):
-    """OR of the values whose bit of `select` is set.  All values have one width; `select` is one-hot or zero."""
-    width = len(values[0])
-    result = Const(0, width)
-    for bit, value in zip(select, values, strict=True):
-        result = result | (value & bit.replicate(width))
-    return result
+    """OR of the values whose bit of `select` is set: of a one-hot `select`, that value, else 0.
+
+    All values have one width.
+    """
+    values = list(values)
+    # A multiplexer and not a mask: simulators then do not build the mask.
+    zero = Const(0, len(values[0]))
+    return or_tree(Mux(bit, value, zero) for bit, value in zip(select, values, strict=True))
 
 
 def one_hot_index(select, count):
     """Position of the one set bit of `select` (of `count` bits), 0 when none is set."""
-    bits = max(1, (count - 1).bit_length())
-    return Cat(Cat(select[i] for i in range(count) if i >> bit & 1).any() if count > 1 else Const(0, 1) for bit in range(bits))
+    if count == 1:
+        return Const(0, 1)
+    return Cat(
+        Cat(select[i] for i in range(count) if i >> bit & 1).any()
+        for bit in range((count - 1).bit_length()))

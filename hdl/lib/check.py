@@ -1,4 +1,4 @@
-"""Run-time checks that are elaborated only for simulation with checks (`EmitPlatform(checks=True)`) or formal.
+"""Run-time checks, elaborated only for `EmitPlatform(checks=True)` (simulation) and formal.
 
 A failed check stops the simulator with its message; production Verilog carries none of it.
 """

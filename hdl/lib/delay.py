@@ -13,10 +13,13 @@ _REGISTER_LIMIT = 2
 
 
 class DelayLine(wiring.Component):
-    """`o` is `i` as it was `cycles` cycles ago (zero after reset when `clean`, else unknown until filled).
+    """`o` is `i` as it was `cycles` cycles ago.
 
-    Short delays are registers, long ones a distributed RAM with a running pointer, so that simulation and area
-    grow with the width only.  Always advances.  Members: `i`, `o`, both `width` bits.
+    Short delays are registers, long ones a distributed RAM with a running pointer, so that
+    simulation and area grow with the width only.  Always advances.  After a reset the first
+    `cycles` outputs are zero if `clean` (which costs registers), else what was there before.
+
+    Members: `i`, `o`, both `width` bits.
     """
 
     def __init__(self, *, width, cycles, clean=False):
@@ -40,7 +43,8 @@ class DelayLine(wiring.Component):
         depth = self.cycles - 1
         pointer = Signal(ceil_log2(depth))
         ram = add_tile(m, platform, "ram", LutRam(width=self.width, depth=depth))
-        m.d.comb += [ram.w_en.eq(1), ram.w_addr.eq(pointer), ram.w_data.eq(self.i), ram.r_addr.eq(pointer)]
+        m.d.comb += [
+            ram.w_en.eq(1), ram.w_addr.eq(pointer), ram.w_data.eq(self.i), ram.r_addr.eq(pointer)]
         m.d.sync += self.o.eq(ram.r_data)
         with m.If(pointer == depth - 1):
             m.d.sync += pointer.eq(0)

@@ -10,10 +10,10 @@ from hdl.lib.tile import add_tile
 
 
 class StreamFifo(wiring.Component):
-    """FIFO of `depth` (a power of two, at least 2) payloads in distributed RAM, first word fall through.
+    """FIFO of `depth` (a power of two, at least 2) payloads, the first at its output.
 
-    Members: `i`, `o` streams of `shape`; `level` entries held.  Latency 1 cycle, throughput 1 per cycle; no combinational path
-    between the two sides.
+    Members: `i`, `o` streams of `shape`; `level` entries held.  Latency 1 cycle, throughput 1 per
+    cycle; no combinational path between the two sides.
     """
 
     def __init__(self, shape, *, depth):

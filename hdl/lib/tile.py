@@ -1,8 +1,9 @@
 """Tiles: components that appear many times and are emitted as one Verilog module.
 
-Amaranth makes a module of every component object.  A repeated part (PE row, lane, bank, RAM) is therefore added
-with `add_tile`: under an `EmitPlatform` it becomes an `Instance` of a module that is emitted once per set of
-parameters; under any other platform (Amaranth's simulator, formal) it is an ordinary submodule.
+Amaranth makes a module of every component object.  A repeated part (PE row, lane, bank, RAM) is
+therefore added with `add_tile`: under an `EmitPlatform` it becomes an `Instance` of a module that
+is emitted once per set of parameters; under any other platform (Amaranth's simulator, formal) it is
+an ordinary submodule.
 """
 
 from amaranth.hdl import ClockSignal, Instance, ResetSignal
@@ -26,7 +27,7 @@ class EmitPlatform:
 
 
 def tile_name(tile):
-    """Verilog module name of a tile: its class and parameters.  A tile class defines `tile_parameters`."""
+    """Verilog module name of a tile: its class and its `tile_parameters`."""
     parts = [type(tile).__name__.lower(), *(str(value).lower() for value in tile.tile_parameters)]
     return "_".join(parts)
 
@@ -34,9 +35,9 @@ def tile_name(tile):
 def add_tile(m, platform, name, tile):
     """Add `tile` to module `m` as submodule or instance `name`; use its ports afterwards as usual.
 
-    A tile is a `wiring.Component` in the `sync` domain with an attribute `tile_parameters`: a tuple of the
-    constructor parameters that decide its logic.  A tile without registers sets `tile_combinational = True` (it has
-    no clock ports).
+    A tile is a `wiring.Component` in the `sync` domain with an attribute `tile_parameters`: a tuple
+    of the constructor parameters that decide its logic.  A tile without registers sets
+    `tile_combinational = True` (it has no clock ports).
     """
     if not isinstance(platform, EmitPlatform):
         m.submodules[name] = tile

@@ -1,1 +1,1 @@
-"""SBUF and PSUM: their banks and arbiters, and the streams of elements that engines read and write."""
+"""SBUF and PSUM, and the streams of elements that engines read from and write to them."""

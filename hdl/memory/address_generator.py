@@ -22,10 +22,10 @@ def address_bits(config):
 class AddressGenerator(wiring.Component):
     """Walks a pattern, dimension 0 fastest: 1 element a cycle, and requests follow without a gap.
 
-    Each dimension keeps the address at which its current run started; the next element is one step
-    of the innermost dimension that is not at its end away from that dimension's address, and becomes
-    the address of all dimensions inside it.  So there is one adder and no multiplier.  The first
-    element is offered the cycle after the request was taken.
+    Each dimension keeps the address at which its current run started.  The next element lies one
+    step from there in the innermost dimension that is not at its end, and starts the runs of all
+    dimensions inside it: one adder and no multiplier.  The first element is offered in the cycle
+    after the request was taken.
 
     Parameters
     ----------
@@ -90,7 +90,8 @@ class AddressGenerator(wiring.Component):
         for d in reversed(range(DIMS - 1)):
             chosen_base = Mux(ends[d], chosen_base, address[d])
             chosen_step = Mux(ends[d], chosen_step, step_bytes[d] if d else step0)
-        m.d.comb += [base.eq(chosen_base), increment.eq(chosen_step), following.eq(base + increment)]
+        m.d.comb += [
+            base.eq(chosen_base), increment.eq(chosen_step), following.eq(base + increment)]
 
         take, load, last = Signal(), Signal(), inner_end[DIMS]
         m.d.comb += [

@@ -1,11 +1,12 @@
 """One partition of a memory: its banks and the routes between them and the ports."""
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
-from hdl.lib.arbiter import one_hot_mux
 from hdl.lib.ram import BlockRam
+from hdl.lib.select import select_value
 from hdl.lib.tile import add_tile
 
 
@@ -27,7 +28,7 @@ class Partition(wiring.Component):
     narrow_hit : In(banks)
         One cycle later: show this bank's word on `narrow`.
     w_enable, w_row, w_bytes, w_source : In
-        Of each bank: write this row; `w_source` is one-hot over `w_data`, `w_narrow`, and what a
+        Of each bank: write this row; `w_source` numbers `w_data`, then `w_narrow`, then what a
         derived tile adds.
     w_data, w_narrow : In
         Word of each wide write port; narrow word of each bank.
@@ -57,7 +58,8 @@ class Partition(wiring.Component):
             "w_enable": In(g.banks),
             "w_row": In(data.ArrayLayout(g.row_bits, g.banks)),
             "w_bytes": In(data.ArrayLayout(g.word_bytes, g.banks)),
-            "w_source": In(data.ArrayLayout(self.wide_writes + 1 + self._own_sources, g.banks)),
+            "w_source": In(data.ArrayLayout(
+                source_bits(self.wide_writes, self._own_sources), g.banks)),
             "w_data": In(data.ArrayLayout(g.data_bits, self.wide_writes)),
             "w_narrow": In(data.ArrayLayout(g.data_bits, g.banks)),
             "wide": Out(data.ArrayLayout(g.data_bits, self.wide_reads)),
@@ -70,25 +72,30 @@ class Partition(wiring.Component):
         return m
 
     def _add_banks(self, m, platform, *own_sources):
-        """Banks and read routes; returns the words that the banks show, side by side."""
+        """Banks and read routes; returns the words that the banks show."""
         g = self.geometry
         wide = [self.w_data[i] for i in range(self.wide_writes)]
-        words = Signal(g.banks * g.data_bits)
-        shown = []
+        words = []
         for b in range(g.banks):
             ram = BlockRam(width=g.data_bits, depth=g.rows, granularity=8)
             add_tile(m, platform, f"bank{b}", ram)
             m.d.comb += [
                 ram.r_en.eq(self.r_enable[b]), ram.r_addr.eq(self.r_row[b]),
-                ram.w_en.eq(self.w_bytes[b] & self.w_enable[b].replicate(g.word_bytes)),
+                ram.w_en.eq(Mux(self.w_enable[b], self.w_bytes[b], 0)),
                 ram.w_addr.eq(self.w_row[b]),
-                ram.w_data.eq(one_hot_mux(
+                ram.w_data.eq(select_value(
                     self.w_source[b], [*wide, self.w_narrow[b], *own_sources])),
-                self.narrow[b].eq(ram.r_data & self.narrow_hit[b].replicate(g.data_bits)),
+                self.narrow[b].eq(Mux(self.narrow_hit[b], ram.r_data, 0)),
             ]
-            shown.append(ram.r_data)
-        m.d.comb += words.eq(Cat(shown))
+            words.append(ram.r_data)
         for i in range(self.wide_reads):
+            word = Signal(g.data_bits, name=f"wide{i}", reset_less=True)
             with m.If(self.load[i]):
-                m.d.sync += self.wide[i].eq(words.word_select(self.bank[i], g.data_bits))
+                m.d.sync += word.eq(select_value(self.bank[i], words))
+            m.d.comb += self.wide[i].eq(word)
         return words
+
+
+def source_bits(wide_writes, own_sources=0):
+    """Width of the number of a write's source."""
+    return ceil_log2(wide_writes + 1 + own_sources)

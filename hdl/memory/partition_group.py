@@ -4,6 +4,7 @@ from amaranth.hdl import Cat, Module
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl.lib.select import or_tree
 from hdl.lib.tile import add_tile
 from hdl.memory.partition import Partition
 from hdl.memory.psum_partition import PsumPartition
@@ -18,9 +19,9 @@ _MASKS = ("r_enable", "narrow_hit", "w_enable")
 class PartitionGroup(wiring.Component):
     """Tile: `size` partitions.
 
-    Members are those of the partition; `r_enable`, `narrow_hit` and `w_enable` have a bit per partition
-    for each bank, `w_data`, `wide` and `sum_data` a word per partition for each port, the first
-    partition in the low bits, and `narrow` is the word that the one partition hit shows.
+    Members are those of the partition; `r_enable`, `narrow_hit` and `w_enable` have a bit per
+    partition for each bank, `w_data`, `wide` and `sum_data` a word per partition for each port, the
+    first partition in the low bits, and `narrow` is what the one partition hit shows.
 
     Parameters
     ----------
@@ -86,11 +87,3 @@ class PartitionGroup(wiring.Component):
             partitions.append(partition)
         m.d.comb += self.narrow.eq(or_tree([p.narrow.as_value() for p in partitions]))
         return m
-
-
-def or_tree(values):
-    """OR of the values in a balanced tree."""
-    while len(values) > 1:
-        values = [values[i] | values[i + 1] if i + 1 < len(values) else values[i]
-                  for i in range(0, len(values), 2)]
-    return values[0]

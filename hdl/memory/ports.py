@@ -20,7 +20,7 @@ ACCUMULATE_TAG_BITS = 2
 
 
 def wide_write_layout(*, words, partitions, word_bytes):
-    """Payload of a wide write; `partitions` and `bytes` are masks: it reaches their cross product."""
+    """Payload of a wide write to the bytes `bytes` (mask) of the partitions `partitions` (mask)."""
     return data.StructLayout({
         "word": range(words),
         "partitions": partitions,
@@ -77,7 +77,7 @@ class SbufRead(_Read):
 
 
 class PsumRead(_Read):
-    """Wide PSUM read: as SbufRead, words of 4 bytes; the bank is in the upper bits of the word index."""
+    """Wide PSUM read: as SbufRead, words of 4 bytes; the bank is the upper bits of the index."""
 
     def __init__(self, config):
         super().__init__(config.psum_words, config.partitions, PSUM_WORD_BYTES)

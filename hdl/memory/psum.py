@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In
 
 from hdl.lib.delay import DelayLine
 from hdl.memory.bank_geometry import psum_geometry
+from hdl.memory.partition import source_bits
 from hdl.memory.ports import PsumAccumulate, PsumNarrow, PsumRead, PsumWrite
 from hdl.memory.routes import (
     add_groups,
@@ -86,7 +87,7 @@ class Psum(wiring.Component):
         word, sum_partitions = place.o[:g.word_bits], place.o[g.word_bits:]
         sum_writes = Signal(g.banks)
         m.d.comb += sum_writes.eq(Cat(valid.o & (g.bank(word) == b) for b in banks))
-        by_sum = 1 << len(self.write) + 1
+        by_sum = Const(len(self.write) + 1, source_bits(len(self.write), 1))
         all_bytes = (1 << g.word_bytes) - 1
         m.d.comb += [
             read.block.eq(self.deny[:g.banks] | sum_reads),
@@ -122,8 +123,7 @@ class Psum(wiring.Component):
                 "w_bytes": shared("w_bytes", [
                     Mux(sum_writes[b], all_bytes, write.bytes[b]) for b in banks]),
                 "w_source": shared("w_source", [
-                    Mux(sum_writes[b], Const(by_sum, len(self.write) + 2), write.source[b])
-                    for b in banks]),
+                    Mux(sum_writes[b], by_sum, write.source[b]) for b in banks]),
                 "w_narrow": write.data, "sum_old": sum_old, "sum_bank": sum_bank,
             },
             add_stages=self.config.psum_add_stages, sum_data=sum_data)

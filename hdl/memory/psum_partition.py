@@ -4,6 +4,7 @@ from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib.wiring import In
 
 from hdl.arith.fp32_add import Fp32Add
+from hdl.lib.select import select_value
 from hdl.memory.partition import Partition
 from hdl.memory.ports import PSUM_WORD_BITS
 
@@ -14,7 +15,7 @@ class PsumPartition(Partition):
     """Tile: Partition whose banks can also be written with the sum of the accumulate port.
 
     Times after an element arrived: 0 its bank reads the old word, 1 that is there, 2 it stands in
-    front of the adder, 2 + `add_stages` the sum is written (highest bit of `w_source`).
+    front of the adder, 2 + `add_stages` the sum is written (highest number of `w_source`).
 
     Members
     -------
@@ -42,7 +43,7 @@ class PsumPartition(Partition):
         m.submodules.add = add = Fp32Add(stages=self.add_stages)
         words = self._add_banks(m, platform, add.o)
         a, b = Signal(PSUM_WORD_BITS, reset_less=True), Signal(PSUM_WORD_BITS, reset_less=True)
-        old = words.word_select(self.sum_bank, PSUM_WORD_BITS)
+        old = select_value(self.sum_bank, words)
         # Adding -0 leaves every number as it is, both zeros included.
         m.d.sync += [a.eq(self.sum_data), b.eq(Mux(self.sum_old, old, _MINUS_ZERO))]
         m.d.comb += [add.a.eq(a), add.b.eq(b)]

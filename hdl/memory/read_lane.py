@@ -3,9 +3,9 @@
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import ceil_log2
 
 from hdl.lib.ram import LutRam
+from hdl.lib.select import select_value
 from hdl.lib.tile import add_tile
 from hdl.memory.ports import PSUM_WORD_BITS, SBUF_WORD_BITS
 
@@ -75,8 +75,8 @@ class ReadLane(wiring.Component):
             ]
         else:
             m.d.comb += [
-                word32.eq(line.word_select(self.half[1:], 32)),
+                word32.eq(select_value(
+                    self.half[1:], [line.word_select(i, 32) for i in range(4)])),
                 self.o.eq(Mux(self.bf16, Cat(Const(0, 16), half16), word32)),
             ]
-        assert LINES == 1 << ceil_log2(LINES)
         return m

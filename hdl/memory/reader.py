@@ -52,15 +52,16 @@ class Reader(wiring.Component):
     psum : bool
         Has a PSUM port, for patterns in PSUM.
     lanes4 : bool
-        BF16 only: 4 elements a beat where they are contiguous (step 1 in dimension 0), 8-byte aligned
-        and left in dimension 0, else 1.
+        BF16 only: 4 elements a beat where they are contiguous (step 1 in dimension 0), 8-byte
+        aligned and left in dimension 0, else 1.
 
     Members
     -------
     request : In(stream of ReadRequest)
     sbuf, psum : Out(SbufRead), Out(PsumRead)
     out : Out(stream of element_layout)
-        FP32 bits; BF16 stands in the upper half over zeros (`lanes4`: 16-bit elements from the low end).
+        FP32 bits; BF16 stands in the upper half over zeros (`lanes4`: 16-bit elements from the low
+        end).
     fetched : Out(1)
         One pulse per request, in order, when its last word has arrived: the memory may change.
     """

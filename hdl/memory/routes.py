@@ -2,8 +2,9 @@
 
 from amaranth.hdl import Cat, Signal
 
+from hdl.lib.select import or_tree, select_value
 from hdl.lib.tile import add_tile
-from hdl.memory.partition_group import PartitionGroup, or_tree
+from hdl.memory.partition_group import PartitionGroup
 from hdl.memory.read_control import ReadControl
 from hdl.memory.write_control import WriteControl
 
@@ -84,12 +85,12 @@ def add_groups(m, platform, geometry, read, read_ports, write_ports, *, masks, s
 def connect_narrow_data(m, geometry, groups, read, narrows):
     """Gather the words that partitions show for narrow ports, and hand them to the ports."""
     g = geometry
-    gathered, words = Signal(g.banks * g.data_bits), Signal(g.banks * g.data_bits)
+    words = Signal(g.banks * g.data_bits)
+    gathered = [Signal(g.data_bits, name=f"narrow_bank{b}") for b in range(g.banks)]
     m.d.comb += words.eq(or_tree([group.narrow.as_value() for group in groups]))
     for b in range(g.banks):
-        place = slice(b * g.data_bits, (b + 1) * g.data_bits)
         with m.If(read.narrow_load[b]):
-            m.d.sync += gathered[place].eq(words[place])
+            m.d.sync += gathered[b].eq(words.word_select(b, g.data_bits))
     for i, port in enumerate(narrows):
         with m.If(read.narrow_port_load[i]):
-            m.d.sync += port.data.eq(gathered.word_select(read.narrow_bank[i], g.data_bits))
+            m.d.sync += port.data.eq(select_value(read.narrow_bank[i], gathered))

@@ -1,4 +1,4 @@
-"""The elements of access patterns, told apart by memory word: the common front of Reader and Writer."""
+"""Elements of access patterns by memory word: the common front of Reader and Writer."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -19,8 +19,9 @@ def word_element_layout(config, extra_bits):
     """What is known of an element.
 
     word: index in its memory; half: place in the word in units of 2 bytes; psum: which memory;
-    bf16: 2 instead of 4 bytes; rotation: quadrant of the pattern's first partition; opens / ends:
-    first / last element of a run in one word, in this request; last: of the request; quad: 4 elements; extra.
+    bf16: 2 instead of 4 bytes; rotation: quadrant of the pattern's first partition; opens, ends:
+    first and last element of a run in one word, in one request; last: of the request; quad: 4
+    elements; extra: from the request.
     """
     return data.StructLayout({
         "word": range(max(config.sbuf_words, config.psum_words)),
@@ -37,7 +38,7 @@ def word_element_layout(config, extra_bits):
 
 
 class WordStream(wiring.Component):
-    """Patterns in, elements with their word out: 1 element a cycle, requests without a gap, latency 2.
+    """Patterns in, elements with their word out: 1 a cycle, requests without a gap, latency 2.
 
     Parameters
     ----------

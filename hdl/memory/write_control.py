@@ -1,10 +1,11 @@
-"""The part of a memory's write side that all partitions share: grants, addresses, masks, sources."""
+"""What all partitions share of a memory's write side: grants, addresses, masks, sources."""
 
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
-from hdl.lib.arbiter import one_hot_mux
+from hdl.lib.arbiter import one_hot_index, one_hot_mux
 from hdl.memory.bank_arbiter import BankArbiter
 
 
@@ -22,7 +23,7 @@ class WriteControl(wiring.Component):
     row, partitions, bytes : Out
         Of each bank: where it is written.
     source : Out
-        Of each bank, one-hot: the wide port whose data it takes, or (highest bit) the narrow data.
+        Of each bank: the number of the wide port whose data it takes, or, after them, narrow data.
     data : Out
         Of each bank: the narrow data.
     """
@@ -46,7 +47,7 @@ class WriteControl(wiring.Component):
             "row": Out(data.ArrayLayout(g.row_bits, g.banks)),
             "partitions": Out(data.ArrayLayout(g.partitions, g.banks)),
             "bytes": Out(data.ArrayLayout(g.word_bytes, g.banks)),
-            "source": Out(data.ArrayLayout(wides + 1, g.banks)),
+            "source": Out(data.ArrayLayout(ceil_log2(wides + 1), g.banks)),
             "data": Out(data.ArrayLayout(g.data_bits, g.banks)),
         })
 
@@ -76,7 +77,8 @@ class WriteControl(wiring.Component):
                 self.row[b].eq(one_hot_mux(grant, [g.row(word) for word in words])),
                 self.partitions[b].eq(one_hot_mux(grant, masks)),
                 self.bytes[b].eq(one_hot_mux(grant, byte_masks)),
-                self.source[b].eq(Cat(grant[:wides], grant[wides:].any())),
+                self.source[b].eq(one_hot_index(
+                    Cat(grant[:wides], grant[wides:].any()), wides + 1)),
                 self.data[b].eq(one_hot_mux(grant[wides:], narrow_data)),
             ]
         return m

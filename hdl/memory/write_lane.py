@@ -19,7 +19,7 @@ class WriteLane(wiring.Component):
     halves : In(8)
         2-byte places that the loaded element takes.
     merge, push : In
-        `merge`: put it into the buffer; with `push` into `word` instead, together with what the buffer holds.
+        `merge`: put it into the buffer; `push`: put it into `word`, with what the buffer holds.
     word : Out(128)
     """
 

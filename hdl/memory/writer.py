@@ -35,8 +35,8 @@ class Writer(wiring.Component):
     -------
     request : In(stream of WriteRequest)
     i : In(stream)
-        {data: P * 32}: FP32 bits, narrowed for BF16 (RNE, canonical NaN) unless `raw`.  As many elements as
-        the pattern has.
+        {data: P * 32}: FP32 bits, narrowed for BF16 (RNE, canonical NaN) unless `raw`.  As many
+        elements as the pattern has.
     sbuf, psum : Out(SbufWrite), Out(PsumWrite)
     done : Out(1)
         One pulse per request, in order, in the cycle after its last write was taken: reads see it.
@@ -83,7 +83,8 @@ class Writer(wiring.Component):
             m, "turned", self.i.p.data, element.rotation, len(self.i.p.data) // 4)
         used = Signal(partitions)
         m.d.comb += used.eq(Cat(extra.partition_count > p for p in range(partitions)))
-        used_turned = rotate_to_partitions(m, "used_turned", used, element.rotation, partitions // 4)
+        used_turned = rotate_to_partitions(
+            m, "used_turned", used, element.rotation, partitions // 4)
         pair = Signal(2)
         m.d.comb += pair.eq(Mux(element.bf16, Mux(element.half[0], 0b10, 0b01), 0b11))
         halves = Cat(pair & (element.half[1:] == n).replicate(2) for n in range(HALVES // 2))

@@ -81,10 +81,10 @@ class AccumulateModel:
         return self.writes.pop(cycle, None)
 
 
-def run(config, seed, *, cycles=500, load=0.6, deny=0.0, words=None, rate=0.6, own_words=None):
+def run(config, seed, *, cycles=250, load=0.6, deny=0.0, words=None, rate=0.6, own_words=None):
     rng = np.random.default_rng(seed)
     dut = Psum(config, 3, 2, 1)
-    # Software keeps others away from words being accumulated: they write elsewhere, but read anywhere.
+    # Software keeps other writers away from words being accumulated; they read anywhere.
     traffic = BankedMemoryBench(dut, rng, load=load, deny=deny, words=words)
     model = AccumulateModel(config, rng, own_words, rate)
     kind_words = {"write": [w for w in traffic.words if w not in set(own_words)]}
@@ -128,14 +128,14 @@ def test_random_traffic_and_accumulation(stages, load, deny):
     words = (*own, 2, 3, config.psum_words // PSUM_BANKS, LAST - 1)
     traffic, model = run(config, 31, load=load, deny=deny, words=words, own_words=own)
     assert model.closest == config.psum_accumulate_cycles
-    assert model.count > 100
-    assert min(traffic.taken.values()) > 30
+    assert model.count > 50
+    assert min(traffic.taken.values()) > 15
 
 
 def test_all_words():
     own = list(range(0, CONFIG.psum_words, 2))
     traffic, model = run(CONFIG, 32, own_words=own, rate=1.0)
-    assert model.count > 450
+    assert model.count > 225
 
 
 @pytest.mark.parametrize("stages", [1, 2, 3, 6])
@@ -143,7 +143,7 @@ def test_accumulation_onto_one_word_at_the_least_distance(stages):
     config = CONFIG.with_(psum_add_stages=stages)
     traffic, model = run(config, 33, own_words=(7,), words=(7, 8), rate=1.0, load=0.0)
     assert model.closest == config.psum_accumulate_cycles
-    assert model.count >= 500 // config.psum_accumulate_cycles
+    assert model.count >= 250 // config.psum_accumulate_cycles
 
 
 def test_accumulates_every_cycle_and_others_use_the_other_banks():

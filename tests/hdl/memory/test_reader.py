@@ -24,7 +24,11 @@ LATENCY = 6
 
 
 def run(patterns, *, seed=0, deny=0.0, stall=0.0, gap=0.0, limit=20000, lanes4=False):
-    """Read the patterns. Returns (memories, beats [(cycle, data, mask, last)], fetched cycles, models)."""
+    """Read the patterns.
+
+    Returns (memories, beats [(cycle, data, mask, last)], cycles of fetched, cycles in which requests
+    were taken, models).
+    """
     rng = np.random.default_rng(seed)
     memories = {
         Space.SBUF: rng.integers(0, 256, (P, CONFIG.sbuf_bytes), dtype=np.uint8),
@@ -160,9 +164,8 @@ def test_alternating_memories_without_a_bubble():
 
 def test_single_elements_without_a_bubble():
     """[P, 1] operands: one element a request."""
-    patterns = [make_pattern(CONFIG, space=Space.SBUF, dtype=DType.BF16, offset=2 * i, dims=[(1, 1)])
-                for i in range(20)]
-    beats, _, _ = check(patterns)
+    one = {"space": Space.SBUF, "dtype": DType.BF16, "dims": [(1, 1)]}
+    beats, _, _ = check([make_pattern(CONFIG, offset=2 * i, **one) for i in range(20)])
     assert beats[-1][0] - beats[0][0] == 19
 
 

@@ -21,8 +21,8 @@ LAST = CONFIG.sbuf_words - 1
 def test_random_traffic(load, deny, words):
     dut = Sbuf(CONFIG, 3, 2, 2)
     bench = BankedMemoryBench(dut, np.random.default_rng(8), load=load, deny=deny, words=words)
-    bench.run(600)
-    assert min(bench.taken.values()) > 50
+    bench.run(300)
+    assert min(bench.taken.values()) > 25
     if not deny:
         # Requests may move to another bank's queue only by being served: at most all others first.
         assert bench.longest_wait <= 3 + 2 - 1
@@ -30,7 +30,7 @@ def test_random_traffic(load, deny, words):
 
 @pytest.mark.parametrize(("banks", "partitions"), [(1, 4), (2, 8), (16, 4), (4, 32)])
 def test_other_geometries(banks, partitions):
-    """One bank, many banks, more partitions than a group, a number of words that is no power of two."""
+    """One bank, many banks, two groups of partitions; the number of words is no power of two."""
     config = CONFIG.with_(array=partitions, sbuf_banks=banks, sbuf_bytes=3072)
     dut = Sbuf(config, 2, 1, 1)
     bench = BankedMemoryBench(dut, np.random.default_rng(9), load=0.8)
@@ -43,7 +43,7 @@ def test_all_ports_stream_from_different_banks():
     dut = Sbuf(CONFIG, 3, 2, 1)
 
     async def bench(ctx):
-        channels = [port.req for port in dut.read], [port for port in dut.write]
+        channels = [port.req for port in dut.read], list(dut.write)
         for cycle in range(64):
             for side in channels:
                 for index, channel in enumerate(side):

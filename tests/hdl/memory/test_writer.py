@@ -55,7 +55,7 @@ def apply(memory, pattern, raw, values):
 
 
 def run(requests, *, seed=0, deny=0.0, stall=0.0, limit=20000):
-    """Write (pattern, raw, values) requests. Returns (memories, write cycles, done cycles, take cycles)."""
+    """Write (pattern, raw, values) requests; returns the cycles of writes, done and elements."""
     rng = np.random.default_rng(seed)
     dut = Writer(CONFIG)
     memories = {
@@ -72,7 +72,7 @@ def run(requests, *, seed=0, deny=0.0, stall=0.0, limit=20000):
         orders = list(requests)
         elements = [pack(lanes, 32) for _, _, values in requests for lanes in values]
         offering, giving = False, False
-        held = {space: None for space in ports}
+        held = dict.fromkeys(ports)
         for cycle in range(limit):
             if orders and not offering and rng.random() >= stall:
                 offering = True
@@ -160,8 +160,9 @@ def test_step_zero_keeps_the_last():
     rng = np.random.default_rng(4)
     for dtype in (DType.FP32, DType.BF16):
         for space in (Space.SBUF, Space.PSUM):
+            kinds = [(0, 7)], [(1, 3), (0, 4)], [(0, 3), (1, 5)], [(-1, 4), (0, 2), (0, 2)]
             run([request(rng, make_pattern(CONFIG, space=space, dtype=dtype, offset=40, dims=dims))
-                 for dims in ([(0, 7)], [(1, 3), (0, 4)], [(0, 3), (1, 5)], [(-1, 4), (0, 2), (0, 2)])])
+                 for dims in kinds])
 
 
 @pytest.mark.parametrize(("step", "dtype", "space"), [
