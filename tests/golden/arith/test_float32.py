@@ -90,10 +90,13 @@ def test_dependent_operations_back_to_back():
     assert_same(code(float32.multiply(below_one, below_one)), [0x3F7FFFFE])
 
 
-def test_canonicalise_touches_only_nans():
+def test_canonicalise_touches_only_nans_and_not_its_operand():
     codes = specials(FP32)
+    kept = codes.copy()
     nan = (codes & 0x7FFFFFFF) > 0x7F800000
-    assert_same(code(float32.canonicalise(real(codes))), np.where(nan, 0x7FC00000, codes), x=codes)
+    expected = np.where(nan, 0x7FC00000, codes)
+    assert_same(code(float32.canonicalise(real(codes))), expected, x=codes)
+    assert_same(codes, kept)
 
 
 def key(codes):
