@@ -1,0 +1,1 @@
+"""Reusable verification: vectors, oracles, drivers, checkers."""
