@@ -73,7 +73,7 @@ class Realigner(wiring.Component):
                 waiting.sbuf.eq(row.sbuf),
                 waiting.word.eq(row.byte >> _LOG2),
                 waiting.rotate.eq(head - row.src_offset),
-                waiting.ahead.eq(head < row.src_offset),
+                waiting.ahead.eq(~row.end & (head < row.src_offset)),
                 waiting.words_in.eq((row.src_offset + row.bytes + (WORD_BYTES - 1)) >> _LOG2),
                 waiting.words_out.eq((stop + (WORD_BYTES - 1)) >> _LOG2),
                 waiting.head.eq(head),
@@ -87,7 +87,7 @@ class Realigner(wiring.Component):
         room, fire, finishes, takes = Signal(), Signal(), Signal(), Signal()
         last_out = Signal()
         m.d.comb += [
-            takes.eq(~row.end & (row.ahead | (row.words_in != 0))),
+            takes.eq(~row.end & (row.words_in != 0)),
             fire.eq(active & room & (~takes | self.word.valid)),
             self.word.ready.eq(active & room & takes),
             last_out.eq(row.words_out == 1),

@@ -19,6 +19,8 @@ JOB_FIFO = 8
 """Descriptors walked but not yet complete."""
 OUTSTANDING_READS = 32
 OUTSTANDING_WRITES = 64
+W_FIFO = 4
+"""Words between the announcement of their burst and the port."""
 DESCRIPTOR_BEATS = 8
 FETCH_AHEAD = 2
 """Descriptors fetched before the walker needs them."""

@@ -5,8 +5,9 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from hdl.dma.layout import OUTSTANDING_WRITES, Ticket, length_bits, sink_word_layout
+from hdl.dma.layout import OUTSTANDING_WRITES, W_FIFO, Ticket, length_bits, sink_word_layout
 from hdl.lib.axi import address_layout, write_data_layout
+from hdl.lib.fifo import StreamFifo
 from hdl.memory.ports import narrow_write_layout
 from isa.geometry import WORD_BYTES
 
@@ -46,12 +47,19 @@ class SinkWriter(wiring.Component):
         stride_words = ceil_log2(self.config.sbuf_stride_bytes // WORD_BYTES)
         burst = Signal.like(self.acknowledged)
         outstanding = Signal.like(self.acknowledged)
+        # Bursts are announced as their first word enters this FIFO; behind it, addresses keep ahead of data.
+        m.submodules.w_fifo = w_fifo = StreamFifo(write_data_layout(), depth=W_FIFO)
+        wiring.connect(m, w_fifo.o, wiring.flipped(self.w))
         aw_free, w_free, sbuf_free, announce = Signal(), Signal(), Signal(), Signal()
         poisoned, fire, mask = Signal(), Signal(), Signal(WORD_BYTES)
         m.d.comb += [
             outstanding.eq(burst - self.acknowledged),
             aw_free.eq(~self.aw.valid | self.aw.ready),
-            w_free.eq(~self.w.valid | self.w.ready),
+            w_free.eq(w_fifo.i.ready),
+            w_fifo.i.valid.eq(fire & ~word.end & ~word.sbuf),
+            w_fifo.i.p.data.eq(word.data),
+            w_fifo.i.p.strb.eq(mask),
+            w_fifo.i.p.last.eq(word.last),
             sbuf_free.eq(~self.sbuf_write.valid | self.sbuf_write.ready),
             announce.eq(fire & ~word.end & ~word.sbuf & word.first),
             poisoned.eq(self.poisoned | word.error),
@@ -72,13 +80,6 @@ class SinkWriter(wiring.Component):
                 self.aw.valid.eq(announce),
                 self.aw.p.addr.eq(word.word << ceil_log2(WORD_BYTES)),
                 self.aw.p.len.eq(word.len),
-            ]
-        with m.If(w_free):
-            m.d.sync += [
-                self.w.valid.eq(fire & ~word.end & ~word.sbuf),
-                self.w.p.data.eq(word.data),
-                self.w.p.strb.eq(mask),
-                self.w.p.last.eq(word.last),
             ]
         with m.If(sbuf_free):
             m.d.sync += [
