@@ -230,6 +230,8 @@ def test_a_semaphore_that_overflows_wraps_and_is_latched(kind, start, wrapped):
     builder = ProgramBuilder(CONFIG)
     builder.sync.nop(update=(17, "set", start))
     builder.sync.nop(update=(17, kind))
+    builder.sync.nop(update=(18, "set", start))
+    builder.sync.nop(update=(18, kind))  # the first one stays latched
     builder.sync.nop(update=(17, "add", 0))
     chip, result = run(builder)
     assert result.semaphores[17] == wrapped
