@@ -1,6 +1,7 @@
 """Directives of assembly text, and the state while a text is read.  Syntax: docs/assembly.md."""
 
 from dataclasses import dataclass, field
+from typing import Any, NoReturn
 
 from isa.address_map import Sequencer
 from isa.dtypes import parse_dtype
@@ -37,20 +38,21 @@ class Assembly:
     def __init__(self, file, config):
         self.file = file
         self.line = 0
-        self.config = config
+        self.config: Any = config
         self.fixed_config = config is not None
-        self.names = None
+        self.names: Any = None
         self.sections = []
         self.unplaced = []
         self.declared = {}
 
-    def fail_at_declaration(self, error):
+    def fail_at_declaration(self, error) -> NoReturn:
         """Raise a ProgramError of placement at the last line that declares what it names."""
         lines = [line for label, line in self.declared.items() if label in error.what]
         self.line = max(lines, default=self.line)
         self.fail(f"{error.what}; {error.right}")
 
-    def fail(self, reason):
+    def fail(self, reason) -> NoReturn:
+        """Raise an AssemblyError at the current line."""
         raise AssemblyError(self.file, self.line, reason)
 
 

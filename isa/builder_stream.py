@@ -5,6 +5,7 @@ import os
 import sys
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from isa.arguments import fields_of, parameters
 from isa.check import check_static
@@ -88,7 +89,7 @@ class StreamBuilder:
         """
         end = f"loop_end{self._unnamed}"
         self._unnamed += 1
-        second = {"rb": times} if isinstance(times, Reg) else {"imm": times}
+        second: dict[str, Any] = {"rb": times} if isinstance(times, Reg) else {"imm": times}
         self.emit("loop", target=end, **second)
         yield
         self.label(end)

@@ -9,6 +9,7 @@ RESERVED_BITS.
 import operator
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 from isa.address_map import Cause, DmaCause
 from isa.fields import DESCRIPTOR, DESCRIPTOR_COPY, Update
@@ -220,7 +221,7 @@ def decode_descriptor(data):
     DescriptorError as the chip decides: kind, version, reserved bits and update kind.
     """
     word = _as_int(data, DESCRIPTOR_BYTES, "a descriptor")
-    values = {f.name: unpack(f, word) for f in DESCRIPTOR}
+    values: dict[str, Any] = {f.name: unpack(f, word) for f in DESCRIPTOR}
     if values["kind"] != DESCRIPTOR_COPY:
         raise DescriptorError(f"kind {values['kind']}, must be {DESCRIPTOR_COPY} (copy)")
     if values["version"] != ISA_VERSION:

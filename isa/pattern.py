@@ -7,6 +7,7 @@ innermost.
 
 import operator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +34,10 @@ class Reg:
         return f"r{self.number}"
 
 
+Value = Any
+"""An integer, or a Reg that holds it."""
+
+
 @dataclass(frozen=True)
 class AccessPattern:
     """An operand: elements of `dtype` in `partition_count` partitions from `partition` on.
@@ -45,9 +50,9 @@ class AccessPattern:
 
     space: Space
     dtype: DType
-    partition: int | Reg
-    partition_count: int | Reg
-    offset: int | Reg
+    partition: Value
+    partition_count: Value
+    offset: Value
     dims: tuple
 
     def __post_init__(self):
@@ -203,8 +208,8 @@ class ColumnPattern:
 
     space: Space
     dtype: DType
-    partition: int | Reg
-    offset: int | Reg
+    partition: Value
+    offset: Value
 
     def __post_init__(self):
         object.__setattr__(self, "space", _member(Space, self.space, "space"))

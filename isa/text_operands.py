@@ -53,8 +53,9 @@ def format_operand(pattern):
     """Inverse of `parse_operand`."""
     dims = ",".join(f"{step}x{count}" for step, count in pattern.dims)
     first, count = pattern.partition, pattern.partition_count
-    registers = isinstance(first, Reg) or isinstance(count, Reg)
-    partitions = f"{first}+{count}" if registers else f"{first}:{first + count}"
+    partitions = f"{first}+{count}"
+    if not isinstance(first, Reg) and not isinstance(count, Reg):
+        partitions = f"{first}:{first + count}"
     offset, dtype = _offset_text(pattern.offset), pattern.dtype.text
     return f"{_space(pattern)}[{partitions} @{offset} {dtype} {dims}]"
 

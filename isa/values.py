@@ -59,7 +59,8 @@ def float_bits(value):
     except (TypeError, ValueError, OverflowError):
         raise EncodeError(f"immediate {value!r} is not a number") from None
     if math.isnan(number):
-        return 0x7FC0_0000 if not isinstance(value, np.float32) else int(value.view(np.uint32))
+        payload = getattr(value, "dtype", None) == np.float32  # a NaN of FP32 keeps its bits
+        return int(np.asarray(value).view(np.uint32)) if payload else 0x7FC0_0000
     with np.errstate(over="ignore"):
         rounded = np.float32(number)
     if np.isinf(rounded) and not math.isinf(number):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import prod
 
 from isa.dtypes import DType
-from isa.fields import DIMS
+from isa.fields import DIMS, Space
 from isa.pattern import AccessPattern, ColumnPattern
 from isa.program import Tensor
 
@@ -19,7 +19,7 @@ class Tile:
     """
 
     tensor: Tensor
-    space: int
+    space: Space
 
     @property
     def shape(self):
