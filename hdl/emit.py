@@ -1,8 +1,8 @@
 """The only module that knows Amaranth's back ends: components in, SystemVerilog out.
 
-Output is SystemVerilog (`always_comb` / `always_ff`), because `always @*` with constant inputs never
-runs on event-driven simulators.  That flavour is a private hook of Amaranth 0.5, used here and
-nowhere else.
+Output is SystemVerilog (`always_comb` / `always_ff`), because `always @*` with constant inputs
+never runs on event-driven simulators.  That flavour is a private hook of Amaranth 0.5, used here
+and nowhere else.
 """
 
 import os

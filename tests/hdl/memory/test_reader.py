@@ -26,7 +26,7 @@ LATENCY = 6
 def run(patterns, *, seed=0, deny=0.0, stall=0.0, gap=0.0, limit=20000, lanes4=False):
     """Read the patterns.
 
-    Returns (memories, beats [(cycle, data, mask, last)], cycles of fetched, cycles in which requests
+    Returns (memories, beats [(cycle, data, mask, last)], cycles of fetched, cycles when requests
     were taken, models).
     """
     rng = np.random.default_rng(seed)
