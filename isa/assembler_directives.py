@@ -83,7 +83,8 @@ def _custom_config(state, name, values):
             name=name, **{key: parse_integer(value, key) for key, value in values.items()}
         )
     except TypeError as error:
-        state.fail(f".config: {error}; write every field of isa.geometry.Config as FIELD=NUMBER")
+        reason = f".config: {error}; write every field of isa.geometry.Config as FIELD=NUMBER"
+        raise AssemblyError(state.file, state.line, reason) from None
 
 
 def _semaphore(state, words):
