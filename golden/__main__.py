@@ -28,7 +28,14 @@ def main(arguments=None):
         config = preset(options.config) if options.config else None
         program = load(options.program, config)
         data = {name: _array(program.tensor(name), path) for name, path in options.input}
-        chip = GoldenChip(config or program.config, on_hazard="report", **_checks(options.check))
+        checks = options.check == "all"
+        chip = GoldenChip(
+            config or program.config,
+            races=checks,
+            uninitialised=checks,
+            overlap=checks,
+            on_hazard="report",
+        )
         chip.load(program, data)
     except (ProgramError, GeometryError, ValueError, KeyError, OSError) as error:
         print(f"error: {error.args[0] if error.args else error}", file=sys.stderr)
@@ -48,7 +55,9 @@ def main(arguments=None):
 
 
 def _parser():
-    parser = argparse.ArgumentParser(prog="python -m golden", description=__doc__.split("\n\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m golden", description="Runs a program file on the golden model."
+    )
     parser.add_argument("program", help="program file")
     parser.add_argument("--config", help="preset to run on; the program's own when absent")
     parser.add_argument(
@@ -70,10 +79,6 @@ def _parser():
         help="look for races, reads of unwritten bytes and overlaps (default: all)",
     )
     return parser
-
-
-def _checks(choice):
-    return dict.fromkeys(("races", "uninitialised", "overlap"), choice == "all")
 
 
 def _pair(text):

@@ -1,6 +1,7 @@
 """Words for the origins of accesses: what the instruction is and where it was written."""
 
 from isa.address_map import SEQUENCERS
+from isa.disassembler import instruction_text
 from isa.encoding import DecodeError, decode
 from isa.fields import Space
 
@@ -25,6 +26,11 @@ class Texts:
 
     def _instruction(self, sequencer, index):
         text = f"{sequencer.text}[{index}]"
+        stream = self._program.stream(sequencer) if self._program else None
+        if stream is not None and index < len(stream.words):
+            words = instruction_text(self._program, sequencer, index)
+            line = stream.line(index)
+            return f"{text} {words} ({line})" if line else f"{text} {words}"
         try:
             instruction, fields = decode(self._chip.sequencers[sequencer].word(index), sequencer)
         except DecodeError:
@@ -35,10 +41,7 @@ class Texts:
             f" @{fields[f'{o.slot}.offset']:#x}]"
             for o in instruction.operands
         ]
-        text += " " + " ".join([instruction.name, *operands])
-        stream = self._program.stream(sequencer) if self._program else None
-        line = stream.line(index) if stream else ""
-        return f"{text} ({line})" if line else text
+        return text + " " + " ".join([instruction.name, *operands])
 
     def _block(self, address):
         for block in self._program.descriptors if self._program else ():
