@@ -25,10 +25,9 @@ _LOAD, _MULTIPLY = 0, 1
 class TensorEngine(wiring.Component):
     """Executes load_stationary and multiply_moving.
 
-    A multiply costs N cycles when its operands come at one element a cycle and its predecessor was
-    at least max(M / 4 + 2, 10) columns long; a load is hidden behind the multiply before it.  A
-    column is in PSUM `PeArray.latency` + 1 cycles, and the PSUM adder, after it went into the
-    array.
+    A multiply takes N cycles, or M / 4 + 1 if that is more and it follows a load, when operands
+    come at one beat a cycle; so loads are hidden. A column is handed to PSUM `PeArray.latency` + 1
+    cycles after it went into the array.
 
     Loads fill shadow registers.  The first multiply after one or more loads uses the last of them,
     as do all multiplies up to the next load.  `read_done` follows the last word read; `complete` of

@@ -8,8 +8,8 @@ from hdl.arith.fp32_add import Fp32Add
 from hdl.arith.operand import Operand
 from hdl.arith.pe_mac import PeMultiply
 
-NO_WEIGHT = {"zero": 1}
-"""Weights before the first load: zero."""
+_ZERO = Operand.const({"zero": 1}).as_value()
+"""The weight before the first load."""
 
 
 class Pe(wiring.Component):
@@ -48,17 +48,18 @@ class Pe(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        shadow = Signal(Operand, init=NO_WEIGHT, reset_less=True)
-        used = Signal(Operand, init=NO_WEIGHT, reset_less=True)
+        # A DSP block takes in only registers that start at 0, so the zero flag is kept inverted.
+        shadow = Signal(Operand.as_shape().size, reset_less=True)
+        used = Signal.like(shadow)
         with m.If(self.load):
-            m.d.sync += shadow.eq(self.weight)
+            m.d.sync += shadow.eq(self.weight.as_value() ^ _ZERO)
         with m.If(self.swap):
             m.d.sync += used.eq(shadow)
 
         m.submodules.multiply = multiply = PeMultiply(stages=self._multiply_stages)
         m.submodules.add = add = Fp32Add(stages=self._add_stages)
         m.d.comb += [
-            multiply.a.eq(used),
+            multiply.a.eq(used ^ _ZERO),
             multiply.b.eq(self.moving),
             multiply.active.eq(self.active),
             add.a.eq(self.sum_in),

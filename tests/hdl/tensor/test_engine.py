@@ -15,6 +15,7 @@ CONFIGS = {
     ),
     "16": preset("small"),
 }
+NIGHTLY = pytest.mark.nightly
 _BENCHES = {}
 
 
@@ -48,10 +49,11 @@ def check(run, program, sbuf, psum):
     assert (run.columns["complete"] >= results.cumsum()).all()
 
 
+@pytest.mark.parametrize("seeds", [range(12), pytest.param(range(12, 400), marks=NIGHTLY)])
 @pytest.mark.parametrize("name", CONFIGS)
-def test_random_programs(name):
+def test_random_programs(name, seeds):
     config = CONFIGS[name]
-    for seed in range(12):
+    for seed in seeds:
         rng = np.random.default_rng([seed, config.partitions])
         sbuf, psum = images(config, rng)
         program = random_program(config, rng, 60)
