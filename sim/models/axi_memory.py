@@ -91,6 +91,11 @@ class AxiMemory:
             return Resp.SLVERR
         return Resp.OKAY
 
+    def peek(self, address):
+        """(resp, word) that a read of the word at `address` gives; data of an error are not told (None)."""
+        resp = self.resp(address)
+        return resp, None if resp == Resp.DECERR else int.from_bytes(self.data[address:address + WORD_BYTES], "little")
+
     async def serve_read(self, ctx, port):
         """Process for the read half of a port."""
         watch = StreamWatch("ar")
