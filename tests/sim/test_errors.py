@@ -1,0 +1,132 @@
+"""Bad programs on the whole chip: the faulty sequencer stops with cause and program counter, the others finish, the error line
+rises, the run ends, and the next program runs as if nothing had been (cases H13, H22, H23, M5)."""
+
+import numpy as np
+import pytest
+
+from celosia.programs.library import PROGRAMS
+from isa.address_map import CORE_BASE, Cause, DmaCause, Sequencer, State
+from isa.builder import ProgramBuilder
+from isa.dtypes import DType
+from isa.encoding import Descriptor, encode_descriptor, encode_int
+from isa.program import DescriptorBlock
+from sim.device import image_errors
+from sim.rtl import Job
+from verif.chip_runs import assert_equal, shallow
+
+CONFIG = shallow("tiny")
+SRC = {"src0.space": 1, "src0.partition_count": 4, **{f"src0.count{i}": 1 for i in range(4)}}
+DST = {"dst.space": 1, "dst.partition_count": 4, **{f"dst.count{i}": 1 for i in range(4)}}
+COPY = {**SRC, **DST}
+
+WORDS = {
+    Cause.ILLEGAL_OPCODE: ("vector", 0xFF | 1 << 8),
+    Cause.BAD_VERSION: ("vector", encode_int("nop", {}) ^ 1 << 9),
+    Cause.RESERVED_BITS: ("vector", encode_int("nop", {}) | 1 << 1023),
+    Cause.BAD_OPERATOR: ("vector", encode_int("tensor_tensor", {**COPY, "src1.space": 1, "op0": 9})),
+    Cause.BAD_SPACE: ("vector", encode_int("tensor_copy", {**COPY, "src0.space": 3})),
+    Cause.BAD_DTYPE: ("vector", encode_int("tensor_copy", {**COPY, "src0.dtype": 2})),
+    Cause.BAD_PARTITION: ("vector", encode_int("tensor_copy", {**COPY, "dst.partition": 1})),
+    Cause.MISALIGNED: ("vector", encode_int("tensor_copy", {**COPY, "src0.offset": 2})),
+    Cause.OUT_OF_RANGE: ("vector", encode_int("tensor_copy", {**COPY, "src0.offset": CONFIG.sbuf_bytes})),
+    Cause.SHAPE_MISMATCH: ("vector", encode_int("tensor_copy", {**COPY, "src0.count0": 2})),
+    Cause.BAD_ADDRESS: ("sync", encode_int("reg_load", {"address": CORE_BASE - 16})),
+    Cause.BAD_DMA_ENGINE: ("sync", encode_int("dma_trigger", {"dma_engine": 15, "use_imm": 1, "imm": 1})),
+    Cause.PC_OUT_OF_RANGE: ("sync", encode_int("branch", {"target": 1000})),
+}
+
+
+def busy_builder():
+    """A program whose vector engine does real work, next to whatever a test adds."""
+    b = ProgramBuilder(CONFIG)
+    x = np.arange(4 * 8, dtype=np.float32).reshape(4, 8)
+    b.semaphore("loaded")
+    tile = b.sbuf("tile", (4, 8), DType.FP32)
+    b.dma_copy(engine=0, via=b.gpsimd, src=b.hbm_tensor("x", x.shape, DType.FP32, "input", x), dst=tile,
+               update=("loaded", "increment"))
+    b.scalar.activation(src0=tile, dst=b.sbuf("twice", (4, 8), DType.FP32), scale=2.0, wait=("loaded", 1))
+    return b
+
+
+def after(program, **options):
+    """Jobs: the bad program, then a good one; both images must equal the golden model's."""
+    good = PROGRAMS["odd_gemm"](CONFIG, 1)
+    batch, expected = assert_equal(
+        CONFIG, [Job(program, **options), Job(good.program)], golden_options={"on_hazard": "report"})
+    assert batch.results[0].error
+    assert not batch.results[1].error
+    return batch.results[0].image, expected[0][1]
+
+
+@pytest.mark.parametrize("cause", WORDS, ids=lambda cause: cause.name)
+def test_faulty_word(cause):
+    name, word = WORDS[cause]
+    b = busy_builder()
+    stream = getattr(b, name)
+    stream.nop()
+    stream.raw(word)
+    image, _ = after(b.build())
+    state = image.sequencers[Sequencer[name.upper()]]
+    assert (state.state, state.cause, state.pc) == (State.ERROR, cause, 1)
+    assert image.sequencers[Sequencer.SCALAR].state == State.HALTED
+
+
+def test_running_off_the_end():
+    b = busy_builder()
+    b.sync.nop()
+    program = b.build()
+    stream = program.stream(Sequencer.SYNC)
+    del stream.words[-1]
+    image, _ = after(program)
+    state = image.sequencers[Sequencer.SYNC]
+    assert (state.state, state.cause, state.pc) == (State.ERROR, Cause.PC_OUT_OF_RANGE, 1)
+
+
+def test_fifth_nested_loop():
+    b = busy_builder()
+    for _ in range(5):
+        b.sync.emit("loop", imm=2, target="end")
+    b.sync.nop()
+    b.sync.label("end")
+    image, _ = after(b.build())
+    state = image.sequencers[Sequencer.SYNC]
+    assert (state.cause, state.pc) == (Cause.LOOP_DEPTH, 4)
+
+
+def test_wait_that_is_never_satisfied():
+    b = busy_builder()
+    b.semaphore("never")
+    b.sync.sem_wait(wait=("never", 3))
+    program = b.build()
+    image, _ = after(program, watchdog=3000)
+    state = image.sequencers[Sequencer.SYNC]
+    assert (state.cause, state.wait_semaphore, state.wait_value) == (Cause.WAIT_TIMEOUT, 1, 3)
+    (line,) = image_errors(program, image)
+    assert "sync[0]" in line and "WAIT_TIMEOUT" in line and "(never) >= 3, it is 0" in line
+
+
+@pytest.mark.parametrize(
+    "change, cause",
+    [({"kind": 7}, DmaCause.BAD_DESCRIPTOR), ({"src_address": CONFIG.hbm_bytes - 4}, DmaCause.BAD_ADDRESS)],
+    ids=["descriptor", "address"],
+)
+def test_bad_descriptor(change, cause):
+    """The descriptor is dropped without its update; the one behind it runs."""
+    b = busy_builder()
+    y = b.hbm_tensor("y", (16,), DType.FP32, "output")
+    good = Descriptor(src_address=0, dst_address=y.address, row_bytes=16, count=(1, 1, 1), src_stride=(0, 0, 0),
+                      dst_stride=(0, 0, 0))
+    fields = {name: value for name, value in change.items() if name != "kind"}
+    bad = int.from_bytes(encode_descriptor(Descriptor(**{**good.__dict__, **fields})), "little")
+    if "kind" in change:
+        bad = bad & ~0xFF | change["kind"]
+    block = b.descriptors([good, good], "mixed")
+    b.sync.dma_trigger(dma_engine=1, imm=2, address=block.address)
+    program = b.build()
+    stored = next(item for item in program.descriptors if item.name == "mixed")
+    assert isinstance(stored, DescriptorBlock)
+    stored.words[0] = bad.to_bytes(128, "little")
+    image, _ = after(program)
+    assert image.dma[1].cause == cause
+    assert image.dma[1].error_address == block.address
+    assert image.dma[1].descriptors == 1
