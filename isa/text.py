@@ -89,9 +89,8 @@ def format_float(value):
     if isinstance(value, Reg):
         return str(value)
     number = np.uint32(value.value).view(np.float32)
-    text = str(number)
-    if np.isfinite(number) and float_bits(float(text)) == value.value or text in ("inf", "-inf"):
-        return text
+    if not np.isnan(number):
+        return str(number)  # shortest digits that read back as the same FP32 number
     return "nan" if value.value == float_bits(float("nan")) else f"{value.value:#010x}"
 
 

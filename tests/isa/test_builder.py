@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from isa.address_map import Sequencer
-from isa.arguments import fields_of, parameters
+from isa.arguments import NotCanonical, arguments_of, fields_of, parameters
 from isa.builder import ProgramBuilder
 from isa.dtypes import DType
 from isa.encoding import Descriptor, EncodeError, decode, decode_descriptor, encode
@@ -111,6 +111,23 @@ def test_every_instruction_has_a_method_that_equals_its_fields(instruction, b):
     words, _, _ = stream.finish()
     assert words[0] == encode(instruction.name, fields_of(instruction.name, arguments))
     assert not bf16 or decode(words[0])[1]["src0.dtype"] == 1
+
+
+@pytest.mark.parametrize(
+    "name, fields, path",
+    [
+        ("nop", {"wait_value": 1}, "wait_value"),
+        ("nop", {"update_at_read": 1}, "update_at_read"),
+        ("reg_alu", {"use_imm": 1, "rb": 2}, "rb"),
+        ("reg_alu", {"imm": 2}, "imm"),
+        ("memset", {"dst.space": 1, "imm_regs": 2}, "imm_regs"),
+        ("activation", {"src0.space": 1, "dst.space": 1, "column0.space": 1, "imm0": 5}, "imm0"),
+        ("activation", {"src0.space": 1, "dst.space": 1, "column1.offset": 4}, "column1.offset"),
+    ],
+)
+def test_meaningless_bits_have_no_arguments(name, fields, path):
+    with pytest.raises(NotCanonical, match=f"{name}: {path} = . means nothing here"):
+        arguments_of(*decode(encode(name, fields)))
 
 
 def test_an_instruction_of_another_sequencer_is_refused(b):

@@ -100,6 +100,12 @@ def test_innermost_dimension_is_stored_first():
     assert [fields[f"dst.count{i}"] for i in range(4)] == [4, 3, 2, 1]
 
 
+def test_an_outer_dimension_of_one_keeps_its_step():
+    pattern = make(dims=((5, 1), (0, 1), (1, 4)))
+    _, fields = decode(encode("memset", pattern.fields("dst")))
+    assert AccessPattern.from_fields("dst", fields) == pattern
+
+
 def test_registers_are_marked_and_resolved():
     pattern = make(
         partition=Reg(1), partition_count=Reg(2), offset=Reg(3), dims=((2, Reg(4)), (1, 8))
