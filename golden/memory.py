@@ -98,7 +98,7 @@ class Memories:
         return memory.flat[place : place + size].copy()
 
     def write(self, address, data):
-        """Writes bytes, returns their memory; ValueError when they are not within one row of a memory."""
+        """Writes bytes and returns their memory; ValueError when no row holds them all."""
         data = np.frombuffer(data, np.uint8)
         memory = self._require(address, data.size)
         place = address - memory.base

@@ -8,10 +8,11 @@ import pytest
 from golden.chip import GoldenChip
 from isa.address_map import Sequencer, psum_address, sbuf_address
 from isa.builder import ProgramBuilder
-from isa.fields import Space
+from isa.fields import AluOp, Space
 from isa.geometry import preset
 from isa.instructions import INSTRUCTIONS
-from isa.pattern import AccessPattern
+from isa.pattern import AccessPattern, Reg
+from isa.values import Bits
 from verif.plain import PlainMachine
 from verif.programs.data import mixed_bytes
 from verif.programs.datapath import Datapath
@@ -168,3 +169,25 @@ def test_the_stationary_tile_is_a_copy_and_ends_with_the_run():
     again.tensor.multiply_moving(**moving)
     result = chip.run(again.build())
     assert result[Sequencer.TENSOR].cause.name == "SHAPE_MISMATCH"
+
+
+def test_operands_that_move_with_a_register():
+    """A loop in which offset, count and immediate come from registers that change."""
+    config = preset("tiny")
+    chip, plain = filled_chip(config, 7)
+    builder = ProgramBuilder(config)
+    stream, (at, count, value) = builder.vector, (Reg(1), Reg(62), Reg(63))
+    for register, start in ((at, 40), (count, 1), (value, 0x3F800000)):
+        stream.reg_alu(rd=register, alu_op="move", imm=start)
+    moving = AccessPattern(Space.SBUF, 0, 0, 4, at, ((1, count),))
+    with stream.loop(5):
+        stream.tensor_scalar(src0=moving, dst=moving, op0="multiply", operand0=value)
+        for register, step in ((at, 8), (count, 1), (value, 0x00480000)):
+            stream.reg_alu(rd=register, ra=register, alu_op="add", imm=step)
+    assert chip.run(builder.build()).ok
+    for i in range(5):
+        pattern = AccessPattern(Space.SBUF, 0, 0, 4, 40 + 8 * i, ((1, 1 + i),))
+        operands = {"operand0": Bits(0x3F800000 + 0x00480000 * i), "operand1": Bits(0)}
+        options = {"op0": AluOp.MULTIPLY, "op1": AluOp.BYPASS, "reverse0": 0, "reverse1": 0}
+        plain.execute("tensor_scalar", {"src0": pattern, "dst": pattern, **operands, **options})
+    compare(chip, plain, ["loop"], 7)

@@ -8,6 +8,7 @@ from golden.chip import GoldenChip
 from golden.hazard import RACE, HazardError
 from isa.address_map import Sequencer
 from isa.builder import ProgramBuilder
+from isa.fields import Space
 from isa.pattern import AccessPattern, Reg
 from verif.race_bench import AT, CONFIG, builder_with_data, operand, run
 
@@ -95,13 +96,22 @@ def test_an_update_at_read_covers_the_reads_and_not_the_writes_before_it():
 
 
 def test_control_instructions_that_do_not_wait_release_nothing_of_the_engine():
-    for name, flagged in (("reg_alu", 1), ("nop", 0), ("sem_update", 0), ("notify", 0)):
+    """And the fenced ones release everything, also when their update says at read."""
+    extra = {"reg_alu": {"rd": Reg(0), "alu_op": "move", "imm": 0}, "notify": {"imm": 0}}
+    for name, at_read, flagged in (
+        ("reg_alu", False, 1),
+        ("reg_alu", True, 1),
+        ("nop", False, 0),
+        ("nop", True, 1),
+        ("sem_update", False, 0),
+        ("sem_update", True, 0),
+        ("notify", True, 0),
+    ):
         builder = builder_with_data()
         builder.vector.memset(dst=operand(), imm0=1.0)
-        extra = {"reg_alu": {"rd": Reg(0), "alu_op": "move", "imm": 0}, "notify": {"imm": 0}}
-        builder.vector.emit(name, update=(1, "increment"), **extra.get(name, {}))
+        builder.vector.emit(name, update=(1, "increment"), at_read=at_read, **extra.get(name, {}))
         builder.scalar.activation(src0=operand(), dst=operand(offset=900), func="copy", wait=(1, 1))
-        assert len(run(builder.build()).hazards) == flagged, name
+        assert len(run(builder.build()).hazards) == flagged, (name, at_read)
 
 
 def test_a_wait_relies_only_on_updates_that_it_needs():
@@ -159,12 +169,12 @@ def test_a_set_semaphore_releases_what_was_before_it():
     assert not run(builder.build()).hazards
 
 
-def ping_pong(taken):
+def ping_pong(taken, passes=6):
     """A buffer handed back and forth, with credits that the producer takes itself."""
     builder = builder_with_data()
     vector, scalar = builder.vector, builder.scalar
     vector.sem_update(update=(1, "add", 1))
-    with vector.loop(6):
+    with vector.loop(passes):
         if taken == "before":
             vector.sem_wait(wait=(1, 1))
             vector.sem_update(update=(1, "decrement"))
@@ -173,7 +183,7 @@ def ping_pong(taken):
             vector.memset(dst=operand(), imm0=1.0, wait=(1, 1), update=(2, "increment"))
             vector.emit(taken, update=(1, "decrement"))
     scalar.reg_alu(rd=Reg(0), alu_op="move", imm=1)
-    with scalar.loop(6):
+    with scalar.loop(passes):
         scalar.activation(
             src0=operand(),
             dst=operand(offset=512),
@@ -255,3 +265,29 @@ def test_a_pair_in_a_loop_is_reported_once_and_options_turn_the_checks_off():
         GoldenChip(CONFIG, races=False).run(program)
     with pytest.raises(ValueError, match="on_hazard"):
         GoldenChip(CONFIG, on_hazard="ignore")
+
+
+def test_long_loops_stay_cheap_and_exact():
+    """More updates and accesses than the checker keeps: silent, and flagged when wrong."""
+    for taken, flagged in (("sem_update", False), ("nop", True)):
+        program = ping_pong(taken, 700)
+        assert bool(run(program).hazards) == flagged
+
+    for waits in (True, False):
+        builder = builder_with_data()
+        vector, scalar = builder.vector, builder.scalar
+        for stream in (vector, scalar):
+            stream.reg_alu(rd=Reg(2), alu_op="move", imm=0)
+            stream.reg_alu(rd=Reg(3), alu_op="move", imm=1)
+        sliding = AccessPattern(Space.SBUF, 1, 0, 4, Reg(2), ((1, 1),))
+        with vector.loop(3000):
+            vector.memset(dst=sliding, imm0=1.0, update=(1, "increment"))
+            vector.reg_alu(rd=Reg(2), ra=Reg(2), alu_op="add", imm=2)
+        dst = AccessPattern(Space.PSUM, 1, 0, 4, 0, ((1, 1),))
+        with scalar.loop(3000):
+            wait = (1, Reg(3)) if waits else (1, 2999)
+            scalar.activation(src0=sliding, dst=dst, func="copy", wait=wait)
+            for register, step in ((2, 2), (3, 1)):
+                scalar.reg_alu(rd=Reg(register), ra=Reg(register), alu_op="add", imm=step)
+        (*hazards,) = run(builder.build()).hazards
+        assert [h.bytes for h in hazards] == ([] if waits else [(5998, 6000)])

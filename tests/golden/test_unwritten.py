@@ -129,3 +129,26 @@ def test_a_descriptor_that_overlaps_itself():
     assert hazards(0, 16, rows=2) == [OVERLAP]
     assert hazards(0, 16, rows=3, stride=32) == []
     assert hazards(64, 64, rows=2) == []
+
+
+def test_gaps_between_elements():
+    """A strided write leaves the gaps unwritten, and a strided read needs only its elements."""
+    for start, flagged in ((0, 0), (4, 1)):
+        builder = ProgramBuilder(CONFIG)
+        every_second = AccessPattern(1, 0, 0, 4, 0, ((2, 8),))
+        builder.vector.memset(dst=every_second, imm0=1.0)
+        source = AccessPattern(1, 0, 0, 4, start, ((2, 7),))
+        builder.vector.tensor_copy(src0=source, dst=operand(offset=512, count=7))
+        chip = GoldenChip(CONFIG, on_hazard="report")
+        assert [h.kind for h in chip.run(builder.build()).hazards] == [UNINITIALISED] * flagged
+
+
+def test_far_apart_elements():
+    """Few bytes in a wide range, element by element."""
+    for offset, flagged in ((0, 0), (4, 1)):
+        builder = ProgramBuilder(CONFIG)
+        builder.vector.memset(dst=AccessPattern(1, 0, 0, 4, 0, ((500, 4),)), imm0=1.0)
+        source = AccessPattern(1, 0, 0, 4, offset, ((500, 4),))
+        builder.vector.tensor_copy(src0=source, dst=operand(offset=512))
+        chip = GoldenChip(CONFIG, on_hazard="report")
+        assert len(chip.run(builder.build()).hazards) == flagged

@@ -13,12 +13,10 @@ from dataclasses import dataclass, replace
 
 from isa.address_map import SEQUENCERS
 from isa.encoding import Descriptor
-from isa.fields import RegOp, Update
-from isa.geometry import REGISTERS, SEMAPHORES
-from isa.pattern import AccessPattern, ColumnPattern, Reg
-from isa.values import Address, Bits
-
-_MASK = (1 << 32) - 1
+from isa.fields import Update
+from isa.geometry import SEMAPHORES
+from isa.values import Address
+from verif.programs.registers import Registers
 
 
 @dataclass
@@ -31,13 +29,12 @@ class Post:
     knowledge: dict
 
 
-class Placer:
+class Placer(Registers):
     """Writes into a ProgramBuilder. rng: `random.Random`."""
 
     def __init__(self, builder, rng):
-        self.builder = builder
+        super().__init__(builder, rng)
         self.config = builder.config
-        self.rng = rng
         self._free = rng.sample(range(SEMAPHORES), SEMAPHORES)
         self._semaphore = {}
         self._totals = {}
@@ -46,88 +43,10 @@ class Placer:
         self._known = {s: {} for s in SEQUENCERS}
         self._released = {}
         self._history = []
-        self._busy = {s: set() for s in SEQUENCERS}
 
     def semaphore(self):
         """A semaphore that nobody uses yet."""
         return self._free.pop()
-
-    def stream(self, sequencer):
-        """StreamBuilder of a sequencer."""
-        return self.builder.streams[sequencer]
-
-    # registers
-
-    def register(self, sequencer):
-        """Some register whose content nobody needs."""
-        busy = self._busy[sequencer]
-        return Reg(self.rng.choice([n for n in range(REGISTERS) if n not in busy]))
-
-    def hold(self, sequencer):
-        """A register that nobody else takes until `release`."""
-        found = self.register(sequencer)
-        self._busy[sequencer].add(found.number)
-        return found
-
-    def release(self, sequencer):
-        """The registers that were held are free again."""
-        self._busy[sequencer].clear()
-
-    def set_register(self, sequencer, register, value):
-        """Emits instructions after which the register holds `value` (32 bits)."""
-        rng, stream, value = self.rng, self.stream(sequencer), value & _MASK
-        part, other = rng.getrandbits(32), self.register(sequencer)
-        way = rng.randrange(5)
-        if way == 0:
-            stream.reg_alu(rd=register, alu_op=RegOp.MOVE, imm=part)
-            stream.reg_alu(rd=register, ra=register, alu_op=RegOp.ADD, imm=(value - part) & _MASK)
-        elif way == 1 and other != register:
-            stream.reg_alu(rd=other, alu_op=RegOp.MOVE, imm=value ^ part)
-            stream.reg_alu(rd=register, alu_op=RegOp.MOVE, imm=part)
-            stream.reg_alu(rd=register, ra=register, alu_op=RegOp.XOR, rb=other)
-        elif way == 2:
-            stream.reg_alu(rd=register, alu_op=RegOp.MOVE, imm=(value + part) & _MASK)
-            stream.reg_alu(rd=register, ra=register, alu_op=RegOp.SUBTRACT, imm=part)
-        else:
-            stream.reg_alu(rd=register, alu_op=RegOp.MOVE, imm=value)
-
-    def held_value(self, sequencer, value):
-        """A held register that holds `value` from here on."""
-        register = self.hold(sequencer)
-        self.set_register(sequencer, register, value)
-        return register
-
-    def substitute(self, sequencer, arguments, rate=0.12):
-        """`arguments` with some values moved to held registers, which are loaded here."""
-        return {
-            name: self._substituted(sequencer, value, rate) for name, value in arguments.items()
-        }
-
-    def _substituted(self, sequencer, value, rate):
-        def some(number):
-            return self.held_value(sequencer, number) if self.rng.random() < rate else number
-
-        if isinstance(value, AccessPattern):
-            dims = tuple((step, some(count)) for step, count in value.dims)
-            return replace(
-                value,
-                partition=some(value.partition),
-                offset=some(value.offset),
-                partition_count=some(value.partition_count),
-                dims=dims,
-            )
-        if isinstance(value, ColumnPattern):
-            return replace(value, partition=some(value.partition), offset=some(value.offset))
-        if isinstance(value, Bits):
-            found = some(value.value)
-            return found if isinstance(found, Reg) else value
-        if isinstance(value, Address) and self.rng.random() < 3 * rate:
-            part = self.rng.choice((0, value.base, self.rng.randint(0, value.base)))
-            part = max(part, value.base - _MASK)
-            return Address(part, self.held_value(sequencer, value.base - part))
-        return value
-
-    # order
 
     def order(self, sequencer, reads, writes):
         """Emits what is needed before `sequencer` (or a descriptor that it triggers) touches these.
@@ -210,8 +129,6 @@ class Placer:
         if times == 1 and rng.random() < 0.3:
             return self._semaphore[agent], "set", reached
         return self._semaphore[agent], "add", amount
-
-    # placing
 
     def place(self, sequencer, spec):
         """Emits an instruction after whatever it depends on."""
