@@ -221,6 +221,14 @@ def test_halt_is_added_once(b):
     assert [len(s.words) for s in b.build().streams] == [2, 1]
 
 
+def test_a_label_behind_a_halt_gets_another_halt(b):
+    b.sync.branch(cond="always", target="end")
+    b.sync.halt()
+    b.sync.label("end")
+    names = [decode(word)[0].name for word in b.build().streams[0].words]
+    assert names == ["branch", "halt", "halt"]
+
+
 def test_several_copies_in_one_trigger(b):
     x, y = (b.hbm_tensor(n, (4, 8), DType.BF16) for n in "xy")
     block = b.dma_batch(
