@@ -44,8 +44,8 @@ _ISSUE_BYTES = (Issue.as_shape().size + 31) // 32 * 4
 class Run:
     """What came out.
 
-    sbuf, psum: uint8 [P, bytes].  kept: per instruction its destination at `complete`, uint8 [P, size],
-    or None where not asked for.  The rest: cycle of the event, per instruction.
+    sbuf, psum: uint8 [P, bytes].  kept: per instruction its destination at `complete`, uint8
+    [P, size], or None where not asked for.  The rest: cycle of the event, per instruction.
     """
 
     sbuf: np.ndarray
