@@ -6,7 +6,8 @@
 //   rate      beats a port delivers or takes in 256 cycles; 256 = one a cycle
 //   stall     probability in 1/256 of holding back a beat, response or acceptance in a cycle
 //   reorder   serve requests of different ids in random order (one id stays in order)
-// Bursts are INCR, served whole.  A beat outside the memory answers DECERR and writes nothing.
+// Bursts are INCR, served whole.  A beat outside the memory answers DECERR and writes nothing; so does a write burst whose wlast
+// disagrees with its length, after a message.
 module hbm #(
     parameter PORTS = 1,
     parameter ID_BITS = 4,
@@ -49,6 +50,7 @@ module hbm #(
     input  wire [PORTS-1:0] bready
 );
     localparam BEATS = BYTES / 16;
+    localparam [63:0] END = {32'd0, BEATS};
     localparam INDEX_BITS = $clog2(BEATS);
     localparam Q = 16;  // requests waiting per port and direction
 
@@ -64,6 +66,7 @@ module hbm #(
     reg [4:0] r_count [0:PORTS-1];
     reg [ID_BITS-1:0] a_id [0:PORTS*Q-1];
     reg [63:0] a_addr [0:PORTS*Q-1];
+    reg [8:0] a_beats [0:PORTS*Q-1];
     reg [4:0] a_count [0:PORTS-1];
     reg a_error [0:PORTS-1];
     reg [ID_BITS-1:0] b_id [0:PORTS*Q-1];
@@ -96,6 +99,8 @@ module hbm #(
         written_high = 0;
     end
 
+    // State is updated in order within the cycle, for speed; only the outputs are registers of their own.
+    // verilator lint_off BLKSEQ
     always @(posedge clk) begin
         // xorshift64: eight independent enough bytes a cycle
         random = random ^ (random << 13);
@@ -109,41 +114,48 @@ module hbm #(
 
             // requests
             if (arvalid[p] && arready[p]) begin
-                k = p * Q + r_count[p];
+                k = p * Q + {27'd0, r_count[p]};
                 r_id[k] = arid[p*ID_BITS +: ID_BITS];
                 r_addr[k] = araddr[p*64 +: 64];
                 r_beats[k] = arlen[p*8 +: 8] + 9'd1;
-                r_time[k] = now + latency + (chance[15:0] & jitter);
+                r_time[k] = now + {16'd0, latency} + {16'd0, chance[15:0] & jitter};
                 r_count[p] = r_count[p] + 1;
             end
             if (awvalid[p] && awready[p]) begin
-                k = p * Q + a_count[p];
+                k = p * Q + {27'd0, a_count[p]};
                 a_id[k] = awid[p*ID_BITS +: ID_BITS];
                 a_addr[k] = awaddr[p*64 +: 64];
+                a_beats[k] = awlen[p*8 +: 8] + 9'd1;
                 a_count[p] = a_count[p] + 1;
             end
 
             // write data goes to the oldest address
             if (wvalid[p] && wready[p]) begin
                 word = a_addr[p*Q] >> 4;
-                if (word < BEATS) begin
+                if (word < END) begin
                     for (b = 0; b < 16; b = b + 1)
                         if (wstrb[p*16+b]) mem[word[INDEX_BITS-1:0]][8*b +: 8] = wdata[p*128+8*b +: 8];
                     if (word[31:0] < written_low) written_low = word[31:0];
                     if (word[31:0] > written_high) written_high = word[31:0];
                 end else a_error[p] = 1'b1;
+                if (wlast[p] != (a_beats[p*Q] == 9'd1)) begin
+                    $display("hbm: wlast of port %0d is not at the last beat of its burst", p);
+                    a_error[p] = 1'b1;
+                end
                 a_addr[p*Q] = a_addr[p*Q] + 64'd16;
+                a_beats[p*Q] = a_beats[p*Q] - 9'd1;
                 w_credit[p] = w_credit[p] - 10'd256;
                 if (wlast[p]) begin
-                    k = p * Q + b_count[p];
+                    k = p * Q + {27'd0, b_count[p]};
                     b_id[k] = a_id[p*Q];
                     b_error[k] = a_error[p];
-                    b_time[k] = now + latency + (chance[31:16] & jitter);
+                    b_time[k] = now + {16'd0, latency} + {16'd0, chance[31:16] & jitter};
                     b_count[p] = b_count[p] + 1;
                     a_error[p] = 1'b0;
                     for (i = 0; i < Q - 1; i = i + 1) begin
                         a_id[p*Q+i] = a_id[p*Q+i+1];
                         a_addr[p*Q+i] = a_addr[p*Q+i+1];
+                        a_beats[p*Q+i] = a_beats[p*Q+i+1];
                     end
                     a_count[p] = a_count[p] - 1;
                 end
@@ -179,8 +191,8 @@ module hbm #(
                 word = s_addr[p] >> 4;
                 rvalid[p] <= 1'b1;
                 rid[p*ID_BITS +: ID_BITS] <= s_id[p];
-                rdata[p*128 +: 128] <= word < BEATS ? mem[word[INDEX_BITS-1:0]] : 128'd0;
-                rresp[p*2 +: 2] <= word < BEATS ? 2'd0 : 2'd3;
+                rdata[p*128 +: 128] <= word < END ? mem[word[INDEX_BITS-1:0]] : 128'd0;
+                rresp[p*2 +: 2] <= word < END ? 2'd0 : 2'd3;
                 rlast[p] <= s_beats[p] == 9'd1;
                 r_credit[p] = r_credit[p] - 10'd256;
                 s_addr[p] = s_addr[p] + 64'd16;
