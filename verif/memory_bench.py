@@ -47,21 +47,27 @@ def make_pattern(config, *, space, dtype, offset, dims, partition=0, partition_c
     return pattern
 
 
-def random_pattern(rng, config, *, spaces=(Space.SBUF, Space.PSUM), max_elements=40, dtypes=None):
-    """A legal pattern with all kinds of dimensions, often at an end of the memory."""
+def random_pattern(rng, config, *, spaces=(Space.SBUF, Space.PSUM), max_elements=40, dtypes=None,
+                   counts=None, part=(0.0, 1.0)):
+    """A legal pattern with all kinds of dimensions, often at an end of the memory.
+
+    counts : elements of each dimension, innermost first, instead of random ones
+    part : lies between these fractions of the memory
+    """
     space = Space(int(rng.choice(spaces)))
     dtype = DType(int(rng.choice(dtypes or (DType.FP32, DType.BF16))))
     partition = config.quadrant * int(rng.integers(4))
     count = int(rng.integers(1, config.partitions - partition + 1))
     while True:
-        used = int(rng.integers(1, DIMS + 1))
-        dims = [(int(rng.choice(_STEPS)), 1 + int(rng.integers(9))) for _ in range(used)]
-        if np.prod([n for _, n in dims]) > max_elements:
+        some = counts or [1 + int(n) for n in rng.integers(9, size=rng.integers(1, DIMS + 1))]
+        dims = [(int(rng.choice(_STEPS)), n) for n in some]
+        if counts is None and np.prod([n for _, n in dims]) > max_elements:
             continue
         size = dtype.itemsize
         low = sum(min(0, step * (n - 1)) for step, n in dims) * size
         high = sum(max(0, step * (n - 1)) for step, n in dims) * size + size
-        first, last = -low, space_bytes(config, space) - high
+        start, end = (int(fraction * space_bytes(config, space)) for fraction in part)
+        first, last = start - low, end - high
         if first > last:
             continue
         place = rng.integers(4)
@@ -85,6 +91,26 @@ def load_lanes(memory, pattern):
     kind, shift = (np.uint16, 16) if size == 2 else (np.uint32, 0)
     values = np.ascontiguousarray(columns).view(kind)[..., 0].astype(np.uint64) << shift
     return values.T
+
+
+def narrow(bits):
+    """BF16 nearest to FP32 bits, ties to even, canonical NaN: by hand, apart from any library."""
+    if bits & 0x7FFFFFFF > 0x7F800000:
+        return 0x7FC0
+    upper, rest = bits >> 16, bits & 0xFFFF
+    return upper + (rest > 0x8000 or (rest == 0x8000 and upper & 1))
+
+
+def store_lanes(memory, pattern, raw, values):
+    """What a writer does with FP32 bits [elements, P], one after another, in uint8 [P, bytes]."""
+    size = DType(pattern["dtype"]).itemsize
+    for at, lanes in zip(element_offsets(pattern), values, strict=True):
+        for lane in range(pattern["partition_count"]):
+            bits = int(lanes[lane])
+            if size == 2:
+                bits = bits >> 16 if raw else narrow(bits)
+            row = memory[pattern["partition"] + lane]
+            row[at:at + size] = np.frombuffer(bits.to_bytes(size, "little"), dtype=np.uint8)
 
 
 def pack(values, bits):

@@ -23,7 +23,8 @@ P = CONFIG.partitions
 LATENCY = 6
 
 
-def run(patterns, *, seed=0, deny=0.0, stall=0.0, gap=0.0, limit=20000, lanes4=False):
+def run(patterns, *, seed=0, deny=0.0, stall=0.0, gap=0.0, limit=20000, lanes4=False,
+        config=CONFIG):
     """Read the patterns.
 
     Returns (memories, beats [(cycle, data, mask, last)], cycles of fetched, cycles when requests
@@ -31,10 +32,10 @@ def run(patterns, *, seed=0, deny=0.0, stall=0.0, gap=0.0, limit=20000, lanes4=F
     """
     rng = np.random.default_rng(seed)
     memories = {
-        Space.SBUF: rng.integers(0, 256, (P, CONFIG.sbuf_bytes), dtype=np.uint8),
-        Space.PSUM: rng.integers(0, 256, (P, CONFIG.psum_bytes), dtype=np.uint8),
+        Space.SBUF: rng.integers(0, 256, (config.partitions, config.sbuf_bytes), dtype=np.uint8),
+        Space.PSUM: rng.integers(0, 256, (config.partitions, config.psum_bytes), dtype=np.uint8),
     }
-    dut = Reader(CONFIG, psum=not lanes4, lanes4=lanes4)
+    dut = Reader(config, psum=not lanes4, lanes4=lanes4)
     ports = {Space.SBUF: dut.sbuf} | ({} if lanes4 else {Space.PSUM: dut.psum})
     size = {Space.SBUF: WORD_BYTES, Space.PSUM: PSUM_WORD_BYTES}
     models = {s: ReadModel(memories[s], size[s], rng, deny) for s in ports}
@@ -93,7 +94,7 @@ def check(patterns, **kwargs):
         expected = load_lanes(memories[Space(pattern["space"])], pattern)
         for index, lanes in enumerate(expected):
             cycle, data, _, last = beats[at]
-            got = unpack(data, 32, P)
+            got = unpack(data, 32, len(lanes))
             assert got == [int(v) for v in lanes], (
                 f"request {number} element {index} cycle {cycle}: {got} != {lanes} of {pattern}")
             assert last == (index == len(expected) - 1), f"request {number} element {index}: last"
@@ -109,6 +110,14 @@ def check(patterns, **kwargs):
 def test_random_patterns(deny, stall, gap):
     rng = np.random.default_rng([11, int(100 * deny), int(100 * stall)])
     check([random_pattern(rng, CONFIG) for _ in range(50)], seed=5, deny=deny, stall=stall, gap=gap)
+
+
+@pytest.mark.parametrize("partitions", [8, 32])
+def test_more_partitions(partitions):
+    """Quadrants of more than one partition, SBUF that is no power of two."""
+    config = CONFIG.with_(array=partitions, sbuf_bytes=6144)
+    rng = np.random.default_rng(partitions)
+    check([random_pattern(rng, config) for _ in range(15)], config=config, deny=0.2, stall=0.2)
 
 
 @pytest.mark.parametrize("dtype", [DType.FP32, DType.BF16])

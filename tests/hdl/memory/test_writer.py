@@ -11,8 +11,10 @@ from isa.geometry import PSUM_WORD_BYTES, WORD_BYTES, preset
 from verif.memory_bench import (
     element_offsets,
     make_pattern,
+    narrow,
     pack,
     random_pattern,
+    store_lanes,
     store_word,
     unpack,
 )
@@ -27,44 +29,25 @@ SPECIALS = (
 )
 
 
-def narrow(bits):
-    """BF16 nearest to FP32 bits, ties to even, canonical NaN: by hand, apart from any library."""
-    if bits & 0x7FFFFFFF > 0x7F800000:
-        return 0x7FC0
-    upper, rest = bits >> 16, bits & 0xFFFF
-    return upper + (rest > 0x8000 or (rest == 0x8000 and upper & 1))
-
-
-def random_values(rng, count):
+def random_values(rng, count, partitions=P):
     """FP32 bits [count, P]: all codes, often specials."""
-    values = rng.integers(0, 1 << 32, (count, P), dtype=np.uint64)
-    special = rng.choice(np.array(SPECIALS, dtype=np.uint64), (count, P))
-    return np.where(rng.random((count, P)) < 0.3, special, values)
+    shape = count, partitions
+    values = rng.integers(0, 1 << 32, shape, dtype=np.uint64)
+    special = rng.choice(np.array(SPECIALS, dtype=np.uint64), shape)
+    return np.where(rng.random(shape) < 0.3, special, values)
 
 
-def apply(memory, pattern, raw, values):
-    """The elements one after another into a uint8 [P, bytes] array."""
-    size = DType(pattern["dtype"]).itemsize
-    for at, lanes in zip(element_offsets(pattern), values, strict=True):
-        for lane in range(pattern["partition_count"]):
-            bits = int(lanes[lane])
-            if size == 2:
-                bits = bits >> 16 if raw else narrow(bits)
-            row = memory[pattern["partition"] + lane]
-            row[at:at + size] = np.frombuffer(bits.to_bytes(size, "little"), dtype=np.uint8)
-
-
-def run(requests, *, seed=0, deny=0.0, stall=0.0, limit=20000):
+def run(requests, *, seed=0, deny=0.0, stall=0.0, limit=20000, config=CONFIG):
     """Write (pattern, raw, values) requests; returns the cycles of writes, done and elements."""
     rng = np.random.default_rng(seed)
-    dut = Writer(CONFIG)
+    dut = Writer(config)
     memories = {
-        Space.SBUF: rng.integers(0, 256, (P, CONFIG.sbuf_bytes), dtype=np.uint8),
-        Space.PSUM: rng.integers(0, 256, (P, CONFIG.psum_bytes), dtype=np.uint8),
+        Space.SBUF: rng.integers(0, 256, (config.partitions, config.sbuf_bytes), dtype=np.uint8),
+        Space.PSUM: rng.integers(0, 256, (config.partitions, config.psum_bytes), dtype=np.uint8),
     }
     expected = {space: memory.copy() for space, memory in memories.items()}
     for pattern, raw, values in requests:
-        apply(expected[Space(pattern["space"])], pattern, raw, values)
+        store_lanes(expected[Space(pattern["space"])], pattern, raw, values)
     ports = {Space.SBUF: (dut.sbuf, WORD_BYTES), Space.PSUM: (dut.psum, PSUM_WORD_BYTES)}
     writes, done, takes = [], [], []
 
@@ -122,8 +105,8 @@ def run(requests, *, seed=0, deny=0.0, stall=0.0, limit=20000):
     return writes, done, takes
 
 
-def request(rng, pattern, raw=0):
-    return pattern, raw, random_values(rng, len(element_offsets(pattern)))
+def request(rng, pattern, raw=0, partitions=P):
+    return pattern, raw, random_values(rng, len(element_offsets(pattern)), partitions)
 
 
 @pytest.mark.parametrize(("deny", "stall"), [(0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.3, 0.3)])
@@ -131,6 +114,15 @@ def test_random_patterns(deny, stall):
     rng = np.random.default_rng([23, int(10 * deny), int(10 * stall)])
     run([request(rng, random_pattern(rng, CONFIG), int(rng.integers(2))) for _ in range(50)],
         deny=deny, stall=stall)
+
+
+@pytest.mark.parametrize("partitions", [8, 32])
+def test_more_partitions(partitions):
+    """Quadrants of more than one partition, SBUF that is no power of two."""
+    config = CONFIG.with_(array=partitions, sbuf_bytes=6144)
+    rng = np.random.default_rng(partitions)
+    run([request(rng, random_pattern(rng, config), int(rng.integers(2)), partitions)
+         for _ in range(15)], config=config, deny=0.2, stall=0.2)
 
 
 @pytest.mark.parametrize("dtype", [DType.FP32, DType.BF16])
