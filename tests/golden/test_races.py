@@ -6,7 +6,7 @@ import pytest
 
 from golden.chip import GoldenChip
 from golden.hazard import RACE, HazardError
-from isa.address_map import Sequencer
+from isa.address_map import Sequencer, sbuf_address
 from isa.builder import ProgramBuilder
 from isa.fields import Space
 from isa.pattern import AccessPattern, Reg
@@ -112,6 +112,15 @@ def test_control_instructions_that_do_not_wait_release_nothing_of_the_engine():
         builder.vector.emit(name, update=(1, "increment"), at_read=at_read, **extra.get(name, {}))
         builder.scalar.activation(src0=operand(), dst=operand(offset=900), func="copy", wait=(1, 1))
         assert len(run(builder.build()).hazards) == flagged, (name, at_read)
+
+
+def test_a_store_is_visible_when_its_update_fires_whatever_at_read_says():
+    for at_read in (False, True):
+        builder = builder_with_data()
+        address = sbuf_address(CONFIG, 1, AT)
+        builder.sync.reg_store(rb=Reg(0), address=address, update=(1, "increment"), at_read=at_read)
+        builder.gpsimd.reg_load(rd=Reg(0), address=address, wait=(1, 1))
+        assert not run(builder.build()).hazards
 
 
 def test_a_wait_relies_only_on_updates_that_it_needs():
