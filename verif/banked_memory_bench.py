@@ -1,6 +1,7 @@
 """A cycle-exact model and random traffic for Sbuf and Psum: every request is accounted for."""
 
 import numpy as np
+from amaranth.hdl import Fragment
 from amaranth.sim import Simulator
 
 from hdl.memory.ports import NARROW_READ_CYCLES, WIDE_READ_CYCLES
@@ -142,12 +143,12 @@ class BankedMemoryBench:
                 _, _, *samples = await ctx.tick().sample(*self.signals())
                 self.check(cycle, samples)
 
-        simulate(self.dut, bench)
+        simulate(self.dut, bench, checks=True)
 
 
-def simulate(dut, bench):
-    """Run an asynchronous bench to its end."""
-    simulator = Simulator(dut)
+def simulate(dut, bench, *, checks=False):
+    """Run an asynchronous bench to its end, with the run-time checks of the design or without."""
+    simulator = Simulator(Fragment.get(dut, "formal") if checks else dut)
     simulator.add_clock(1e-6)
     simulator.add_testbench(bench)
     simulator.run()

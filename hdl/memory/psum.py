@@ -4,6 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
+from hdl.lib.check import check, checks_enabled
 from hdl.lib.delay import DelayLine
 from hdl.memory.bank_geometry import psum_geometry
 from hdl.memory.partition import source_bits
@@ -59,8 +60,10 @@ class Psum(wiring.Component):
         m = Module()
         g, port = self.geometry, self.accumulate
         banks = range(g.banks)
-        read = add_read_control(m, g, self.read, self.narrow)
-        write = add_write_control(m, g, self.write, self.narrow)
+        read = add_read_control(m, platform, g, self.read, self.narrow)
+        write = add_write_control(m, platform, g, self.write, self.narrow)
+
+        self._check_distance(m, platform)
 
         # Time 0: the old word is read.
         sum_reads = Signal(g.banks)
@@ -129,3 +132,19 @@ class Psum(wiring.Component):
             add_stages=self.config.psum_add_stages, sum_data=sum_data)
         connect_narrow_data(m, g, groups, read, self.narrow)
         return m
+
+    def _check_distance(self, m, platform):
+        """The producer keeps an accumulation away from earlier elements on the same word."""
+        if not checks_enabled(platform):
+            return
+        port = self.accumulate
+        valid, word = port.valid, port.word
+        close = []
+        for distance in range(1, self.config.psum_accumulate_cycles):
+            earlier_valid = Signal(name=f"valid_{distance}_ago")
+            earlier_word = Signal(len(word), name=f"word_{distance}_ago")
+            m.d.sync += [earlier_valid.eq(valid), earlier_word.eq(word)]
+            valid, word = earlier_valid, earlier_word
+            close.append(valid & (word == port.word))
+        check(m, platform, ~(port.valid & port.accumulate & Cat(close).any()),
+              "psum: accumulation too close to an element on the same word")

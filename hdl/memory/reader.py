@@ -4,6 +4,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl.lib.check import check, check_stream
 from hdl.lib.fifo import StreamFifo
 from hdl.lib.issue import Pattern
 from hdl.lib.tile import add_tile
@@ -80,6 +81,8 @@ class Reader(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
+        check_stream(m, platform, self.request, "reader_request")
+        check_stream(m, platform, self.out, "reader_out")
         m.submodules.words = words = WordStream(self.config, quads=self.lanes4)
         element = words.o.p
         descriptor = data.StructLayout({
@@ -93,6 +96,7 @@ class Reader(wiring.Component):
 
         # Ask for a word when an element opens it; elements pass in order, one a cycle.
         room = Signal(range(LINES + 1), init=LINES)
+        lines = Signal(range(LINES + 1))  # words that are here
         ask, taken, passes, release = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
             ask.eq(words.o.valid & element.opens & descriptors.i.ready & (room != 0)),
@@ -118,6 +122,9 @@ class Reader(wiring.Component):
                 arrives.eq(self.sbuf.valid),
             ]
         m.d.sync += room.eq(room - taken + release)
+        both = self.sbuf.valid & self.psum.valid if self.has_psum else 0
+        check(m, platform, ~(arrives & (lines == LINES)) & (both == 0),
+              "reader: a word arrives that was not asked for")
         # All words of a request have arrived when the one its last element might open would have.
         finished = passes & element.last
         for cycle in range(WIDE_READ_CYCLES):
@@ -127,7 +134,6 @@ class Reader(wiring.Component):
         m.d.comb += self.fetched.eq(finished)
 
         # Line buffers: both memories answer after the same time, so words arrive in request order.
-        lines = Signal(range(LINES + 1))
         w_line, r_line = Signal(range(LINES)), Signal(range(LINES))
         now = descriptors.o.p
         go = Signal()

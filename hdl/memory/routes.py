@@ -2,6 +2,7 @@
 
 from amaranth.hdl import Cat, Signal
 
+from hdl.lib.check import check_stream
 from hdl.lib.select import or_tree, select_value
 from hdl.lib.tile import add_tile
 from hdl.memory.partition_group import PartitionGroup
@@ -9,8 +10,12 @@ from hdl.memory.read_control import ReadControl
 from hdl.memory.write_control import WriteControl
 
 
-def add_read_control(m, geometry, wides, narrows):
+def add_read_control(m, platform, geometry, wides, narrows):
     """A ReadControl between these wide and narrow ports, without their data."""
+    for i, port in enumerate(wides):
+        check_stream(m, platform, port.req, f"read{i}")
+    for i, port in enumerate(narrows):
+        check_stream(m, platform, port.read, f"narrow{i}_read")
     m.submodules.read_control = control = ReadControl(
         geometry, wides=len(wides), narrows=len(narrows))
     for i, port in enumerate(wides):
@@ -28,8 +33,12 @@ def add_read_control(m, geometry, wides, narrows):
     return control
 
 
-def add_write_control(m, geometry, wides, narrows):
+def add_write_control(m, platform, geometry, wides, narrows):
     """A WriteControl between these wide and narrow ports, without the wide data."""
+    for i, port in enumerate(wides):
+        check_stream(m, platform, port, f"write{i}")
+    for i, port in enumerate(narrows):
+        check_stream(m, platform, port.write, f"narrow{i}_write")
     m.submodules.write_control = control = WriteControl(
         geometry, wides=len(wides), narrows=len(narrows))
     for i, port in enumerate(wides):

@@ -54,8 +54,8 @@ class Sbuf(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         g = self.geometry
-        read = add_read_control(m, g, self.read, self.narrow)
-        write = add_write_control(m, g, self.write, self.narrow)
+        read = add_read_control(m, platform, g, self.read, self.narrow)
+        write = add_write_control(m, platform, g, self.write, self.narrow)
         m.d.comb += [read.block.eq(self.deny[:g.banks]), write.block.eq(self.deny[g.banks:])]
         groups = add_groups(
             m, platform, g, read, self.read, self.write,

@@ -4,6 +4,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl.lib.check import check_stream
 from hdl.lib.issue import Pattern
 from hdl.lib.tile import add_tile
 from hdl.memory.ports import PSUM_WORD_BITS, PsumWrite, SbufWrite
@@ -55,6 +56,8 @@ class Writer(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
+        check_stream(m, platform, self.request, "writer_request")
+        check_stream(m, platform, self.i, "writer_i")
         partitions = self.config.partitions
         request_extra = data.StructLayout({"raw": 1, "partition_count": 8})
         m.submodules.words = words = WordStream(self.config, extra_bits=request_extra.size)

@@ -116,7 +116,7 @@ def run(config, seed, *, cycles=250, load=0.6, deny=0.0, words=None, rate=0.6, o
             if write:
                 store_word(traffic.memory, 4, *write)
 
-    simulate(dut, bench)
+    simulate(dut, bench, checks=True)
     return traffic, model
 
 
@@ -170,13 +170,52 @@ def test_accumulates_every_cycle_and_others_use_the_other_banks():
     simulate(dut, bench)
 
 
+def accumulate_twice(distance, first, second):
+    """Two elements on one word, `distance` cycles apart."""
+    dut = Psum(CONFIG, 1, 1, 1)
+
+    async def bench(ctx):
+        ctx.set(dut.accumulate.word, 3)
+        for cycle in range(distance + 2):
+            ctx.set(dut.accumulate.valid, int(cycle in (0, distance)))
+            ctx.set(dut.accumulate.accumulate, first if cycle == 0 else second)
+            await ctx.tick()
+
+    simulate(dut, bench, checks=True)
+
+
+def test_the_distance_is_checked():
+    least = CONFIG.psum_accumulate_cycles
+    accumulate_twice(least, 1, 1)
+    accumulate_twice(1, 1, 0)
+    for distance in (1, least - 1):
+        for first in (0, 1):
+            with pytest.raises(AssertionError, match="too close"):
+                accumulate_twice(distance, first, 1)
+
+
+def test_requests_are_checked():
+    """A request that changes before it is taken."""
+    dut = Psum(CONFIG, 2, 1, 1)
+
+    async def bench(ctx):
+        for cycle in range(3):
+            for port in dut.read:
+                ctx.set(port.req.valid, 1)
+                ctx.set(port.req.p, cycle)
+            await ctx.tick()
+
+    with pytest.raises(AssertionError, match="stream read1"):
+        simulate(dut, bench, checks=True)
+
+
 def test_other_geometry():
     """Partitions in two groups."""
     config = CONFIG.with_(array=32)
     dut = Psum(config, 1, 1, 1)
     bench = BankedMemoryBench(dut, np.random.default_rng(4), load=0.8)
-    bench.run(100)
-    assert min(bench.taken.values()) > 20
+    bench.run(50)
+    assert min(bench.taken.values()) > 10
 
 
 def test_ports_are_required():

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from amaranth.sim import Simulator
 
 from hdl.memory.reader import Reader
 from isa.dtypes import DType
 from isa.fields import Space
 from isa.geometry import PSUM_WORD_BYTES, WORD_BYTES, preset
+from verif.banked_memory_bench import simulate
 from verif.memory_bench import (
     ReadModel,
     element_offsets,
@@ -80,10 +80,7 @@ def run(patterns, *, seed=0, deny=0.0, stall=0.0, gap=0.0, limit=20000, lanes4=F
                 return
         raise AssertionError(f"not done after {limit} cycles: {lasts} of {len(patterns)} requests")
 
-    simulator = Simulator(dut)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(bench)
-    simulator.run()
+    simulate(dut, bench, checks=True)
     return memories, beats, fetched, asked_at, models
 
 

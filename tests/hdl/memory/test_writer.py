@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from amaranth.sim import Simulator
 
 from hdl.memory.writer import Writer
 from isa.dtypes import DType
 from isa.fields import Space
 from isa.geometry import PSUM_WORD_BYTES, WORD_BYTES, preset
+from verif.banked_memory_bench import simulate
 from verif.memory_bench import (
     element_offsets,
     make_pattern,
@@ -93,10 +93,7 @@ def run(requests, *, seed=0, deny=0.0, stall=0.0, limit=20000, config=CONFIG):
                     store_word(memories[space], word_bytes, *payload)
         raise AssertionError(f"not done after {limit} cycles: {len(done)} of {len(requests)}")
 
-    simulator = Simulator(dut)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(bench)
-    simulator.run()
+    simulate(dut, bench, checks=True)
     for space, memory in memories.items():
         wrong = np.argwhere(memory != expected[space])
         assert len(wrong) == 0, f"{space.name}: {len(wrong)} bytes differ, first {wrong[0]}"
