@@ -25,12 +25,19 @@ def instruction(name, **fields):
     return encode_int(name, {path.replace("__", "."): value for path, value in fields.items()})
 
 
-def operand(slot, *, space=Space.SBUF, dtype=1, partition=0, partitions=1, offset=0, dims=((1, 1),),
-            regs=0):
+def operand(
+    slot, *, space=Space.SBUF, dtype=1, partition=0, partitions=1, offset=0, dims=((1, 1),), regs=0
+):
     """Fields of an access pattern; dims: (step, count), innermost first."""
     dims = [*dims, *[(0, 1)] * (4 - len(dims))]
-    found = {"space": space, "dtype": dtype, "partition": partition,
-             "partition_count": partitions, "offset": offset, "regs": regs}
+    found = {
+        "space": space,
+        "dtype": dtype,
+        "partition": partition,
+        "partition_count": partitions,
+        "offset": offset,
+        "regs": regs,
+    }
     for i, (step, count) in enumerate(dims):
         found |= {f"step{i}": step, f"count{i}": count}
     return {f"{slot}__{name}": int(value) for name, value in found.items()}
@@ -115,8 +122,8 @@ class SequencerBench:
     def run_all(self, jobs, *, world=None, limit=20000):
         """Results of (program, options) one after the other without a reset in between.
 
-        options: address, watchdog, length, semaphores (those to read back), clear (pulse `clear` afterwards; state
-        and cause that it leaves: `cleared`).
+        options: address, watchdog, length, semaphores (those to read back), clear (pulse `clear`
+        afterwards; state and cause that it leaves: `cleared`).
         """
         self.jobs, self.world, self.limit = jobs, world or World(), limit
         self.results = []
@@ -150,8 +157,10 @@ class SequencerBench:
                 if not ctx.get(control.busy):
                     break
             else:
-                raise AssertionError(f"not finished after {self.limit} cycles: pc "
-                                     f"{ctx.get(control.pc)}, state {ctx.get(control.state)}")
+                raise AssertionError(
+                    f"not finished after {self.limit} cycles: pc "
+                    f"{ctx.get(control.pc)}, state {ctx.get(control.state)}"
+                )
             cycles = self.cycle - self.start_cycle
             # The last update reaches the semaphores' memory.
             await ctx.tick().repeat(3)
@@ -180,10 +189,21 @@ class SequencerBench:
             ctx.set(self.semaphores.read1.index, i)
             semaphores[i] = ctx.get(self.semaphores.read1.value)
         return Result(
-            state=State(ctx.get(control.state)), cause=Cause(ctx.get(control.cause)), **values,
-            cycles=cycles, gpr=gpr, semaphores=semaphores, issues=self.issues,
-            updates=self.updates, triggers=self.triggers, bus=self.bus_log, fetches=self.fetches,
-            events=self.events, states={State(s) for s in states}, halted=self.halted)
+            state=State(ctx.get(control.state)),
+            cause=Cause(ctx.get(control.cause)),
+            **values,
+            cycles=cycles,
+            gpr=gpr,
+            semaphores=semaphores,
+            issues=self.issues,
+            updates=self.updates,
+            triggers=self.triggers,
+            bus=self.bus_log,
+            fetches=self.fetches,
+            events=self.events,
+            states={State(s) for s in states},
+            halted=self.halted,
+        )
 
     def _clear_logs(self):
         self.issues, self.updates, self.triggers = [], [], []
@@ -196,8 +216,14 @@ class SequencerBench:
         self.memory = {}
         self._clear_logs()
         rng = random.Random(self.world.seed)
-        models = [_Fetch(self, rng), _Engine(self, rng), _Bus(self, rng), _Trigger(self, rng),
-                  _Poke(self), _Updates(self, rng)]
+        models = [
+            _Fetch(self, rng),
+            _Engine(self, rng),
+            _Bus(self, rng),
+            _Trigger(self, rng),
+            _Poke(self),
+            _Updates(self, rng),
+        ]
         signals = [signal for model in models for signal in model.signals]
         for model in models:
             model.begin(ctx)
@@ -230,8 +256,14 @@ class _Fetch(_Model):
         super().__init__(bench, rng)
         port = self.dut.fetch
         self.ar, self.r = port.ar, port.r
-        self.signals = [self.ar.valid, self.ar.ready, self.ar.p.addr, self.ar.p.len,
-                        self.r.valid, self.r.ready]
+        self.signals = [
+            self.ar.valid,
+            self.ar.ready,
+            self.ar.p.addr,
+            self.ar.p.len,
+            self.r.valid,
+            self.r.ready,
+        ]
         self.queue = deque()
 
     def begin(self, ctx):
@@ -252,8 +284,11 @@ class _Fetch(_Model):
         ctx.set(self.ar.ready, not self.chance(self.world.fetch_stall))
         if r_valid and not r_ready:
             return
-        if self.queue and self.queue[0][0] <= bench.cycle and not self.chance(
-                self.world.fetch_stall):
+        if (
+            self.queue
+            and self.queue[0][0] <= bench.cycle
+            and not self.chance(self.world.fetch_stall)
+        ):
             _, value, resp, last = self.queue.popleft()
             ctx.set(self.r.valid, 1)
             ctx.set(self.r.p.data, value)
@@ -283,8 +318,7 @@ class _Engine(_Model):
             bench.issues.append((bench.now, data.Const(Issue.as_shape(), payload)))
             bench.events.append((bench.now, "issue"))
             read = max(self.last_read + 1, bench.cycle + self.delay(self.world.read_latency))
-            complete = max(self.last_complete + 1,
-                           read + self.delay(self.world.complete_latency))
+            complete = max(self.last_complete + 1, read + self.delay(self.world.complete_latency))
             self.last_read, self.last_complete = read, complete
             self.reads.append(read)
             self.completes.append(complete)
@@ -304,8 +338,16 @@ class _Bus(_Model):
         super().__init__(bench, rng)
         self.port = self.dut.bus
         req, resp = self.port.req, self.port.resp
-        self.signals = [req.valid, req.ready, req.p.address, req.p.write, req.p.strb, req.p.data,
-                        resp.valid, resp.ready]
+        self.signals = [
+            req.valid,
+            req.ready,
+            req.p.address,
+            req.p.write,
+            req.p.strb,
+            req.p.data,
+            resp.valid,
+            resp.ready,
+        ]
         self.due = None
         self.memory = bench.bus_words = dict(self.world.bus_memory)
 
@@ -325,8 +367,10 @@ class _Bus(_Model):
                 if write and strb >> 4 * i & 15:
                     assert strb >> 4 * i & 15 == 15
                     self.memory[address + 4 * i] = value >> 32 * i & 0xFFFFFFFF
-            self.answer = (sum(w << 32 * i for i, w in enumerate(words)),
-                           address in self.world.bus_errors)
+            self.answer = (
+                sum(w << 32 * i for i, w in enumerate(words)),
+                address in self.world.bus_errors,
+            )
             self.due = bench.cycle + self.delay(self.world.bus_latency)
             ctx.set(self.port.req.ready, 0)
         if self.due is not None and self.due <= bench.cycle:
@@ -348,8 +392,9 @@ class _Trigger(_Model):
     def step(self, ctx, valid, ready, payload):
         if valid and ready:
             trigger = data.Const(DmaTrigger.as_shape(), payload)
-            self.bench.triggers.append((self.bench.now, trigger.engine, trigger.address,
-                                        trigger.count))
+            self.bench.triggers.append(
+                (self.bench.now, trigger.engine, trigger.address, trigger.count)
+            )
         ctx.set(self.port.ready, not self.chance(self.world.trigger_stall))
 
 
@@ -377,8 +422,12 @@ class _Updates(_Model):
     def __init__(self, bench, rng):
         super().__init__(bench, rng)
         self.port = self.dut.update
-        self.signals = [self.port.valid, self.port.ready, self.port.p.as_value(),
-                        self.dut.control.state]
+        self.signals = [
+            self.port.valid,
+            self.port.ready,
+            self.port.p.as_value(),
+            self.dut.control.state,
+        ]
 
     def begin(self, ctx):
         ctx.set(self.bench.gate, 1)

@@ -53,7 +53,9 @@ class ControlPrograms:
     def block(self, size, depth, exits):
         rng = self.rng
         while size > 0:
-            kind = rng.choice(["alu"] * 4 + ["loop", "loop", "forward", "break", "back", "other", "bus"])
+            kind = rng.choice(
+                ["alu"] * 4 + ["loop", "loop", "forward", "break", "back", "other", "bus"]
+            )
             if kind == "loop" and (depth < 4 or rng.random() < 0.05):
                 size -= self.loop(size, depth, exits)
             elif kind == "forward":
@@ -99,9 +101,15 @@ class ControlPrograms:
 
     def branch(self, target):
         rng = self.rng
-        self.emit("branch", target, ra=rng.randrange(8), rb=rng.randrange(8),
-                  use_imm=rng.randint(0, 1), imm=rng.choice([0, 1, -1, 0x7FFFFFFF]),
-                  cond=rng.choice(list(Condition)))
+        self.emit(
+            "branch",
+            target,
+            ra=rng.randrange(8),
+            rb=rng.randrange(8),
+            use_imm=rng.randint(0, 1),
+            imm=rng.choice([0, 1, -1, 0x7FFFFFFF]),
+            cond=rng.choice(list(Condition)),
+        )
 
     def back(self):
         counter = 30 + self.rng.randrange(4)
@@ -117,16 +125,31 @@ class ControlPrograms:
         if rng.random() < 0.8:
             return {}
         if rng.random() < 0.3:
-            return {"update_kind": Update.ADD, "update_semaphore": rng.randrange(7), "update_reg": 1,
-                    "update_value": rng.randrange(8)}
-        return {"update_kind": rng.choice([1, 2, 3]), "update_semaphore": rng.randrange(7),
-                "update_value": rng.randint(-5, 5), "update_at_read": rng.randint(0, 1)}
+            return {
+                "update_kind": Update.ADD,
+                "update_semaphore": rng.randrange(7),
+                "update_reg": 1,
+                "update_value": rng.randrange(8),
+            }
+        return {
+            "update_kind": rng.choice([1, 2, 3]),
+            "update_semaphore": rng.randrange(7),
+            "update_value": rng.randint(-5, 5),
+            "update_at_read": rng.randint(0, 1),
+        }
 
     def alu(self):
         rng = self.rng
-        self.emit("reg_alu", rd=rng.randrange(8), ra=rng.randrange(8), rb=rng.randrange(8),
-                  use_imm=rng.randint(0, 1), imm=rng.getrandbits(31) * rng.choice([1, -1]),
-                  alu_op=rng.choice(list(RegOp)), **self.update())
+        self.emit(
+            "reg_alu",
+            rd=rng.randrange(8),
+            ra=rng.randrange(8),
+            rb=rng.randrange(8),
+            use_imm=rng.randint(0, 1),
+            imm=rng.getrandbits(31) * rng.choice([1, -1]),
+            alu_op=rng.choice(list(RegOp)),
+            **self.update(),
+        )
 
     def other(self):
         rng = self.rng
@@ -137,7 +160,11 @@ class ControlPrograms:
         elif name == "dma_trigger":
             fields |= {"use_imm": 1, "imm": rng.choice([0, -1]), "address": 0x1000}
         elif name == "sem_wait":
-            fields |= {"wait": 1, "wait_semaphore": 9, "wait_value": rng.choice([0, -1, -0x80000000])}
+            fields |= {
+                "wait": 1,
+                "wait_semaphore": 9,
+                "wait_value": rng.choice([0, -1, -0x80000000]),
+            }
         self.emit(name, **fields)
 
     def bus(self):
@@ -179,17 +206,26 @@ def golden_result(config, index, program, *, address=0, memory=None, length=None
         chip.write(place, value.to_bytes(4, "little"))
     for i, word in enumerate(program):
         chip.write(address + INSTRUCTION_BYTES * i, word.to_bytes(INSTRUCTION_BYTES, "little"))
-    result = chip.launch({Sequencer(index): (address, length or len(program))},
-                         max_instructions=20000)
+    result = chip.launch(
+        {Sequencer(index): (address, length or len(program))}, max_instructions=20000
+    )
     return result[index], result.semaphores, chip
 
 
 def assert_same(result, status, semaphores):
     """The bench's Result against what the golden model says."""
-    for name in ("state", "cause", "pc", "retired", "wait_semaphore", "notify_value",
-                 "notify_count"):
+    for name in (
+        "state",
+        "cause",
+        "pc",
+        "retired",
+        "wait_semaphore",
+        "notify_value",
+        "notify_count",
+    ):
         assert getattr(result, name) == getattr(status, name), (
-            f"{name}: {getattr(result, name)!r}, expected {getattr(status, name)!r}; {status}")
+            f"{name}: {getattr(result, name)!r}, expected {getattr(status, name)!r}; {status}"
+        )
     assert result.wait_value == status.wait_value % (1 << 32)
     assert result.gpr == [int(value) for value in status.gpr]
     for index, value in result.semaphores.items():

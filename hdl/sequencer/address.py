@@ -41,19 +41,27 @@ class AddressCheck(wiring.Component):
         hbm = bind(m, "hbm", address < config.hbm_bytes)
         core = bind(m, "core", address[window:] == CORE_BASE >> window)
         offset = address[:window]
-        sbuf = _inside(m, "sbuf", offset, SBUF_OFFSET, config.sbuf_stride_bytes,
-                       config.partitions, config.sbuf_bytes)
-        psum = _inside(m, "psum", offset, PSUM_OFFSET, PSUM_STRIDE_BYTES,
-                       config.partitions, config.psum_bytes)
+        sbuf = _inside(
+            m,
+            "sbuf",
+            offset,
+            SBUF_OFFSET,
+            config.sbuf_stride_bytes,
+            config.partitions,
+            config.sbuf_bytes,
+        )
+        psum = _inside(
+            m, "psum", offset, PSUM_OFFSET, PSUM_STRIDE_BYTES, config.partitions, config.psum_bytes
+        )
         m.d.comb += [
-            self.word.eq((hbm | (core & (sbuf | psum))) & ~address[:exact_log2(_WORD)].any()),
-            self.descriptor.eq(hbm & ~address[:exact_log2(DESCRIPTOR_BYTES)].any()),
+            self.word.eq((hbm | (core & (sbuf | psum))) & ~address[: exact_log2(_WORD)].any()),
+            self.descriptor.eq(hbm & ~address[: exact_log2(DESCRIPTOR_BYTES)].any()),
         ]
         return m
 
 
 def _inside(m, name, offset, base, stride, rows, row_bytes):
-    """1 when `offset` is a byte of one of `rows` rows of `row_bytes`, `stride` apart from `base`."""
-    local = bind(m, f"{name}_local", (offset - base)[:len(offset)])
+    """1 when `offset` lies in one of `rows` rows of `row_bytes`, `stride` apart from `base`."""
+    local = bind(m, f"{name}_local", (offset - base)[: len(offset)])
     bits = exact_log2(stride)
     return (local[bits:] < rows) & (local[:bits] < row_bytes)

@@ -8,7 +8,9 @@ from isa.fields import Condition, RegOp
 
 
 class RegisterAlu(wiring.Component):
-    """`o` = `a` `op` `b` modulo 2^32; `holds` = `a` `cond` `b`.  Codes: `isa.fields` RegOp and Condition."""
+    """`o` = `a` `op` `b` modulo 2^32; `holds` = `a` `cond` `b`.  Codes: `isa.fields` RegOp and
+    Condition.
+    """
 
     op: In(4)
     cond: In(3)

@@ -18,9 +18,9 @@ _SUM_BITS = 34
 class OperandBox(wiring.Component):
     """elements = product of the counts; the pattern touches the bytes [low, last] of a partition.
 
-    Dimensions 0 and 1 are multiplied in the cycle of `phase` bit 0, 2 and 3 in that of bit 1, and bit 2 makes the
-    sums; the three cycles may follow each other.  Inputs stay constant from the first to the last.  Counts are
-    at least 1 (what comes out otherwise means nothing).
+    Dimensions 0 and 1 are multiplied in the cycle of `phase` bit 0, 2 and 3 in that of bit 1, and
+    bit 2 makes the sums; the three cycles may follow each other.  Inputs stay constant from the
+    first to the last. Counts are at least 1 (what comes out otherwise means nothing).
 
     Members
     -------
@@ -33,7 +33,8 @@ class OperandBox(wiring.Component):
         Innermost dimensions that `outer` leaves out, 1..4.
     phase : In(3)
     elements, outer : Out(17)
-        Products of all counts and of those outside the reduced dimensions; `outer` only when not `many`.
+        Products of all counts and of those outside the reduced dimensions; `outer` only when not
+        `many`.
     many : Out(1)
         More than 65536 elements.
     low, last : Out(signed 38)
@@ -43,19 +44,21 @@ class OperandBox(wiring.Component):
     tile_parameters = ()
 
     def __init__(self):
-        super().__init__({
-            "offset": In(24),
-            "double": In(1),
-            "step": In(16 * DIMS),
-            "count": In(16 * DIMS),
-            "reduced": In(3),
-            "phase": In(3),
-            "elements": Out(ELEMENT_BITS),
-            "outer": Out(ELEMENT_BITS),
-            "many": Out(1),
-            "low": Out(signed(BOX_BITS)),
-            "last": Out(signed(BOX_BITS)),
-        })
+        super().__init__(
+            {
+                "offset": In(24),
+                "double": In(1),
+                "step": In(16 * DIMS),
+                "count": In(16 * DIMS),
+                "reduced": In(3),
+                "phase": In(3),
+                "elements": Out(ELEMENT_BITS),
+                "outer": Out(ELEMENT_BITS),
+                "many": Out(1),
+                "low": Out(signed(BOX_BITS)),
+                "last": Out(signed(BOX_BITS)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -88,16 +91,23 @@ class OperandBox(wiring.Component):
         low = bind(m, "low_elements", below_inner + below)
         high = bind(m, "high_elements", above_inner + above)
         product = bind(m, "product", inner * rest)
-        outer = bind(m, "outer_product", Mux(self.reduced == 1, counts[1], 1)
-                     * Mux(self.reduced[1] & self.reduced[0], counts[3], Mux(self.reduced[2], 1, rest)))
+        outer = bind(
+            m,
+            "outer_product",
+            Mux(self.reduced == 1, counts[1], 1)
+            * Mux(self.reduced[1] & self.reduced[0], counts[3], Mux(self.reduced[2], 1, rest)),
+        )
         with m.If(self.phase[2]):
             m.d.sync += [
                 self.elements.eq(product),
                 self.outer.eq(outer),
                 self.many.eq(inner_many | rest_many | (product > MAX_ELEMENTS)),
                 self.low.eq(self.offset + Mux(self.double, low << 2, low << 1)),
-                self.last.eq(self.offset + Mux(self.double, high << 2, high << 1)
-                             + Mux(self.double, Const(3), Const(1))),
+                self.last.eq(
+                    self.offset
+                    + Mux(self.double, high << 2, high << 1)
+                    + Mux(self.double, Const(3), Const(1))
+                ),
             ]
         return m
 

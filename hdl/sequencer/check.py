@@ -15,6 +15,7 @@ from hdl.sequencer.layout import (
     column_slots,
     instructions_of,
     operand_slots,
+    resolved_layout,
     uses,
     word_layout,
 )
@@ -32,8 +33,8 @@ def bad_partition(m, config, name, start, count):
     half, quarter = config.partitions // 2, config.partitions // 4
     start = bind(m, f"{name}_start", start)
     count = bind(m, f"{name}_count", count)
-    off_half = start[:exact_log2(half)].any()
-    off_quarter = start[:exact_log2(quarter)].any() if quarter > 1 else Const(0, 1)
+    off_half = start[: exact_log2(half)].any()
+    off_quarter = start[: exact_log2(quarter)].any() if quarter > 1 else Const(0, 1)
     return (
         (start + count > config.partitions)
         | ((count > half) & start.any())
@@ -43,15 +44,17 @@ def bad_partition(m, config, name, start, count):
 
 
 class OperandCheck(wiring.Component):
-    """Checks a resolved word of an engine's sequencer.
+    """Checks a resolved instruction of an engine's sequencer.
 
-    `phase` is 001, 010, 100 in three cycles in which `word` is constant; from the next cycle on, `cause`, `elements`, `low` and
-    `high` hold until the next phase 001.  `no_work` is combinational.
+    `phase` is 001, 010, 100 in three cycles in which the inputs are constant; from the next cycle
+    on, `cause`, `elements`, `low` and `high` hold until the next phase 001.  `no_work` is
+    combinational.
 
     Members
     -------
-    word, big : In
-        From the resolver.
+    word : In(1024)
+    fields, big : In
+        From the resolver; they count instead of those of the word.
     operands, columns : In
         From the decoder.
     phase : In(3)
@@ -73,40 +76,49 @@ class OperandCheck(wiring.Component):
         self.operand_slots = operand_slots(sequencer)
         self.column_slots = column_slots(sequencer)
         extents = data.ArrayLayout(EXTENT_BITS, len(self.operand_slots))
-        super().__init__({
-            "word": In(WORD_BITS),
-            "big": In(len(self.operand_slots)),
-            "operands": In(len(self.operand_slots)),
-            "columns": In(len(self.column_slots)),
-            "phase": In(PHASES),
-            "accept": In(1),
-            "forget": In(1),
-            "no_work": Out(1),
-            "cause": Out(CAUSE_BITS),
-            "elements": Out(ELEMENT_BITS),
-            "low": Out(extents),
-            "high": Out(extents),
-        })
+        super().__init__(
+            {
+                "word": In(WORD_BITS),
+                "fields": In(resolved_layout(sequencer)),
+                "big": In(len(self.operand_slots)),
+                "operands": In(len(self.operand_slots)),
+                "columns": In(len(self.column_slots)),
+                "phase": In(PHASES),
+                "accept": In(1),
+                "forget": In(1),
+                "no_work": Out(1),
+                "cause": Out(CAUSE_BITS),
+                "elements": Out(ELEMENT_BITS),
+                "low": Out(extents),
+                "high": Out(extents),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
         word = data.View(word_layout(self.sequencer), self.word)
         self._match = {
             i.name: bind(m, f"is_{i.name}", word.opcode == i.opcode)
-            for i in instructions_of(self.sequencer) if i.datapath
+            for i in instructions_of(self.sequencer)
+            if i.datapath
         }
         boxes = {slot: self._box(m, platform, word, slot) for slot in self.operand_slots}
-        m.d.comb += self.no_work.eq(any_of([
-            used & (self._zero(word[slot])) for slot, used in zip(self.operand_slots, self.operands)
-        ]))
+        m.d.comb += self.no_work.eq(
+            any_of(
+                [
+                    used & self._zero(slot)
+                    for slot, used in zip(self.operand_slots, self.operands, strict=True)
+                ]
+            )
+        )
         first = boxes[self.operand_slots[-1]].elements
-        for slot, used in reversed(list(zip(self.operand_slots, self.operands))):
+        for slot, used in reversed(list(zip(self.operand_slots, self.operands, strict=True))):
             first = Mux(used, boxes[slot].elements, first)
         m.d.comb += self.elements.eq(first)
 
         partition, misaligned, column_range = self._early(m, word)
         out_of_range = bind(m, "out_of_range", column_range | self._range(m, word, boxes))
-        shape = bind(m, "shape", self._shape(m, word, boxes))
+        shape = bind(m, "shape", self._shape(m, boxes))
         with m.If(partition):
             m.d.comb += self.cause.eq(Cause.BAD_PARTITION)
         with m.Elif(misaligned):
@@ -117,44 +129,58 @@ class OperandCheck(wiring.Component):
             m.d.comb += self.cause.eq(Cause.SHAPE_MISMATCH)
         return m
 
-    @staticmethod
-    def _zero(block):
-        counts = [block[f"count{i}"] == 0 for i in range(DIMS)]
-        return any_of([block.partition_count == 0, *counts])
+    def _zero(self, slot):
+        names = ("partition_count", *(f"count{i}" for i in range(DIMS)))
+        return any_of([self.fields[f"{slot}_{name}"] == 0 for name in names])
 
     def _box(self, m, platform, word, slot):
         block = word[slot]
         box = add_tile(m, platform, f"{slot}_box", OperandBox())
         m.d.comb += [
-            box.offset.eq(block.offset),
+            box.offset.eq(self.fields[f"{slot}_offset"]),
             box.double.eq(block.dtype == DType.FP32),
             box.step.eq(Cat(block[f"step{i}"] for i in range(DIMS))),
-            box.count.eq(Cat(block[f"count{i}"] for i in range(DIMS))),
+            box.count.eq(Cat(self.fields[f"{slot}_count{i}"] for i in range(DIMS))),
             box.phase.eq(self.phase),
         ]
         if "tensor_reduce" in self._match and slot == "src0":
             m.d.comb += box.reduced.eq(word.reduce_dims)
         return box
 
+    def _partitions(self, slot):
+        return self.fields[f"{slot}_partition_count"]
+
     def _early(self, m, word):
         """Registered in phase 001: faults that need no multiplication."""
         partition, misaligned, column_range = [], [], []
-        for slot, used in zip(self.operand_slots, self.operands):
+        for slot, used in zip(self.operand_slots, self.operands, strict=True):
             block = word[slot]
-            partition.append(used & bad_partition(
-                m, self.config, slot, block.partition, block.partition_count))
-            misaligned.append(used & _misaligned(block))
-        for slot, present in zip(self.column_slots, self.columns):
+            partition.append(
+                used
+                & bad_partition(
+                    m, self.config, slot, self.fields[f"{slot}_partition"], self._partitions(slot)
+                )
+            )
+            misaligned.append(used & _misaligned(block, self.fields[f"{slot}_offset"]))
+        for slot, present in zip(self.column_slots, self.columns, strict=True):
             block = word[slot]
+            offset = self.fields[f"{slot}_offset"]
             used = bind(m, f"{slot}_used", present & (block.space != Space.NONE))
-            partition.append(used & bad_partition(
-                m, self.config, slot, block.partition, word.src0.partition_count))
-            misaligned.append(used & _misaligned(block))
+            partition.append(
+                used
+                & bad_partition(
+                    m, self.config, slot, self.fields[f"{slot}_partition"], self._partitions("src0")
+                )
+            )
+            misaligned.append(used & _misaligned(block, offset))
             # The offset is aligned or MISALIGNED comes first, so the first byte decides.
-            column_range.append(used & (block.offset >= self._capacity(block.space)))
+            column_range.append(used & (offset >= self._capacity(block.space)))
         found = []
-        for name, conditions in (("partition_fault", partition), ("misaligned", misaligned),
-                                 ("column_range", column_range)):
+        for name, conditions in (
+            ("partition_fault", partition),
+            ("misaligned", misaligned),
+            ("column_range", column_range),
+        ):
             register = Signal(name=name)
             with m.If(self.phase[0]):
                 m.d.sync += register.eq(any_of(conditions))
@@ -172,18 +198,22 @@ class OperandCheck(wiring.Component):
             with m.If(self.operands[i]):
                 m.d.comb += [self.low[i].eq(box.low), self.high[i].eq(box.last + 1)]
         if "load_stationary" in self._match:
-            found.append(self._match["load_stationary"]
-                         & (boxes["src0"].elements > self.config.partitions))
+            found.append(
+                self._match["load_stationary"] & (boxes["src0"].elements > self.config.partitions)
+            )
         if "multiply_moving" in self._match:
             bank = exact_log2(self.config.psum_bank_bytes)
             dst = boxes["dst"]
-            found.append(self._match["multiply_moving"] & (
-                (boxes["src0"].elements > self.config.max_moving)
-                | (dst.low[bank:] != dst.last[bank:])
-            ))
+            found.append(
+                self._match["multiply_moving"]
+                & (
+                    (boxes["src0"].elements > self.config.max_moving)
+                    | (dst.low[bank:] != dst.last[bank:])
+                )
+            )
         return any_of(found)
 
-    def _shape(self, m, word, boxes):
+    def _shape(self, m, boxes):
         found = []
         for instruction in instructions_of(self.sequencer):
             if instruction.shape not in ("same", "reduce", "matmul"):
@@ -192,8 +222,10 @@ class OperandCheck(wiring.Component):
             match, head = self._match[instruction.name], slots[0]
             for slot in slots[1:]:
                 if instruction.shape != "matmul":
-                    found.append(match & (word[slot].partition_count != word[head].partition_count))
-                expected = boxes[head].outer if instruction.shape == "reduce" else boxes[head].elements
+                    found.append(match & (self._partitions(slot) != self._partitions(head)))
+                expected = (
+                    boxes[head].outer if instruction.shape == "reduce" else boxes[head].elements
+                )
                 found.append(match & (boxes[slot].elements != expected))
         if "multiply_moving" in self._match:
             loaded = Signal()
@@ -201,18 +233,21 @@ class OperandCheck(wiring.Component):
             with m.If(self.accept & self._match["load_stationary"]):
                 m.d.sync += [
                     loaded.eq(1),
-                    rows.eq(word.src0.partition_count),
+                    rows.eq(self._partitions("src0")),
                     columns.eq(boxes["src0"].elements),
                 ]
             with m.If(self.forget):
                 m.d.sync += loaded.eq(0)
-            found.append(self._match["multiply_moving"] & (
-                ~loaded
-                | (word.src0.partition_count != rows)
-                | (word.dst.partition_count != columns)
-            ))
+            found.append(
+                self._match["multiply_moving"]
+                & (
+                    ~loaded
+                    | (self._partitions("src0") != rows)
+                    | (self._partitions("dst") != columns)
+                )
+            )
         return any_of(found)
 
 
-def _misaligned(block):
-    return block.offset[0] | ((block.dtype == DType.FP32) & block.offset[1])
+def _misaligned(block, offset):
+    return offset[0] | ((block.dtype == DType.FP32) & offset[1])

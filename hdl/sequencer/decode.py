@@ -38,13 +38,15 @@ def one_of(value, legal):
 
 
 class Decoder(wiring.Component):
-    """Legality of the raw word, in the order of `isa.instructions`, for one sequencer.  Combinational.
+    """Legality of the raw word, in the order of `isa.instructions`, for one sequencer.
+    Combinational.
 
     Members
     -------
     word : In(1024)
     cause : Out
-        First of BAD_VERSION, ILLEGAL_OPCODE, RESERVED_BITS, BAD_OPERATOR, BAD_SPACE, BAD_DTYPE; else NONE.
+        First of BAD_VERSION, ILLEGAL_OPCODE, RESERVED_BITS, BAD_OPERATOR, BAD_SPACE, BAD_DTYPE;
+        else NONE.
     flags : Out
         Bit i: slot i of `register_slots` is in use and holds a register number.
     operands, columns : Out
@@ -57,15 +59,17 @@ class Decoder(wiring.Component):
         self.sequencer = sequencer
         self.layout = word_layout(sequencer)
         self.slots = register_slots(sequencer)
-        super().__init__({
-            "word": In(WORD_BITS),
-            "cause": Out(CAUSE_BITS),
-            "flags": Out(len(self.slots)),
-            "operands": Out(len(operand_slots(sequencer))),
-            "columns": Out(len(column_slots(sequencer))),
-            "datapath": Out(1),
-            "flow": Out(1),
-        })
+        super().__init__(
+            {
+                "word": In(WORD_BITS),
+                "cause": Out(CAUSE_BITS),
+                "flags": Out(len(self.slots)),
+                "operands": Out(len(operand_slots(sequencer))),
+                "columns": Out(len(column_slots(sequencer))),
+                "datapath": Out(1),
+                "flow": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -119,7 +123,7 @@ class Decoder(wiring.Component):
                 found.append(Cat(self.word[bit] for bit in bits).any() & ~self._any(ordered))
         for slot in self.slots:
             if slot.width > REGISTER_BITS:
-                high = self.word[slot.low + REGISTER_BITS:slot.low + slot.width]
+                high = self.word[slot.low + REGISTER_BITS : slot.low + slot.width]
                 found.append(self.word[slot.flag] & self._using(slot.owner) & high.any())
         for bit, name in enumerate(IMMEDIATES):
             # The flag of an immediate that the instruction has not.

@@ -2,36 +2,32 @@
 
 from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out
-from amaranth.utils import exact_log2
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hdl.lib.issue import Issue
 from hdl.lib.localbus import LocalBus
-from hdl.sequencer.address import AddressCheck
+from hdl.sequencer.access import Access
 from hdl.sequencer.alu import RegisterAlu
 from hdl.sequencer.layout import bind, has_datapath, work_layout
 from hdl.sequencer.ports import CAUSE_BITS, PC_BITS, REGISTER_BITS, DmaTrigger, SemaphoreUpdate
 from hdl.sequencer.updates import ENTRY
 from isa.address_map import Cause
 from isa.fields import Update
-from isa.geometry import WORD_BYTES
 from isa.instructions import BY_NAME, INSTRUCTIONS
-
-_WORDS = WORD_BYTES // 4
 
 
 class Execute(wiring.Component):
     """Takes the next instruction when the last one has been issued or executed.
 
-    An engine instruction takes 3 cycles at best, one of them to wait; a control instruction 3, one more with an update,
-    and 2 more for an address.
+    An engine instruction takes 3 cycles at best, one of them to wait; a control instruction 3, one
+    more with an update, and 2 more for an address.
 
     Members
     -------
     work : In stream of `work_layout`
     run : In(1)
         0: take nothing.
-    length, watchdog : In
+    watchdog : In(32)
     semaphore_value : In(32)
         Value of the semaphore `current.wait_semaphore`, combinational.
     current : Out of `work_layout`
@@ -48,7 +44,7 @@ class Execute(wiring.Component):
         Write port of the registers.
     hold : Out(1)
         A register may still be written.
-    fall, skip, jump, push, target, count : Out; full, nested, end : In
+    branch, taken, enter, target, count : Out, flow_cause : In
         See `Flow`.
     notify, retire, halt : Out(1)
         Pulses: `current.imm` is notified; a control instruction is complete; it is a halt.
@@ -62,49 +58,50 @@ class Execute(wiring.Component):
     def __init__(self, config, sequencer):
         self.config, self.sequencer = config, sequencer
         layout = work_layout(sequencer)
-        super().__init__({
-            "work": In(stream.Signature(layout)),
-            "run": In(1),
-            "length": In(PC_BITS),
-            "watchdog": In(32),
-            "semaphore_value": In(32),
-            "current": Out(layout),
-            "issue": Out(stream.Signature(Issue)),
-            "entry": Out(stream.Signature(ENTRY)),
-            "control_update": Out(stream.Signature(SemaphoreUpdate)),
-            "nothing_in_flight": In(1),
-            "quiet": In(1),
-            "a": In(32),
-            "b": In(32),
-            "w_en": Out(1),
-            "w_index": Out(REGISTER_BITS),
-            "w_value": Out(32),
-            "hold": Out(1),
-            "fall": Out(1),
-            "skip": Out(1),
-            "jump": Out(1),
-            "push": Out(1),
-            "target": Out(PC_BITS),
-            "count": Out(31),
-            "full": In(1),
-            "nested": In(1),
-            "end": In(PC_BITS),
-            "notify": Out(1),
-            "retire": Out(1),
-            "halt": Out(1),
-            "fail": Out(1),
-            "cause": Out(CAUSE_BITS),
-            "waiting": Out(1),
-            "passed": Out(1),
-            "bus": Out(LocalBus()),
-            "trigger": Out(stream.Signature(DmaTrigger)),
-        })
+        super().__init__(
+            {
+                "work": In(stream.Signature(layout)),
+                "run": In(1),
+                "watchdog": In(32),
+                "semaphore_value": In(32),
+                "current": Out(layout),
+                "issue": Out(stream.Signature(Issue)),
+                "entry": Out(stream.Signature(ENTRY)),
+                "control_update": Out(stream.Signature(SemaphoreUpdate)),
+                "nothing_in_flight": In(1),
+                "quiet": In(1),
+                "a": In(32),
+                "b": In(32),
+                "w_en": Out(1),
+                "w_index": Out(REGISTER_BITS),
+                "w_value": Out(32),
+                "hold": Out(1),
+                "target": Out(PC_BITS),
+                "count": Out(32),
+                "branch": Out(1),
+                "taken": Out(1),
+                "enter": Out(1),
+                "flow_cause": In(CAUSE_BITS),
+                "notify": Out(1),
+                "retire": Out(1),
+                "halt": Out(1),
+                "fail": Out(1),
+                "cause": Out(CAUSE_BITS),
+                "waiting": Out(1),
+                "passed": Out(1),
+                "bus": Out(LocalBus()),
+                "trigger": Out(stream.Signature(DmaTrigger)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
         current = self.current
-        self._names = {name: bind(m, f"is_{name}", current.opcode == i.opcode)
-                       for name, i in BY_NAME.items() if not i.datapath}
+        self._names = {
+            name: bind(m, f"is_{name}", current.opcode == i.opcode)
+            for name, i in BY_NAME.items()
+            if not i.datapath
+        }
         is_ = self._names
         fenced = bind(m, "fenced", _any(is_[i.name] for i in INSTRUCTIONS if i.fenced))
         datapath = bind(m, "datapath", ~_any(is_.values()))
@@ -116,17 +113,16 @@ class Execute(wiring.Component):
         # Registers follow `current` by a cycle, the one in which it waits at least.
         a, b = Signal(32), Signal(32)
         m.d.sync += [a.eq(self.a), b.eq(Mux(current.use_imm, current.imm, self.b))]
-        rb = Signal(32)
-        m.d.sync += rb.eq(self.b)
-        address = Signal(64)
+        stored = Signal(32)
+        m.d.sync += stored.eq(self.b)
         m.submodules.alu = alu = RegisterAlu()
-        m.submodules.address = check = AddressCheck(self.config)
-        m.d.comb += check.address.eq(address)
+        m.submodules.access = access = Access(self.config)
         m.d.comb += [alu.op.eq(current.alu_op), alu.cond.eq(current.cond), alu.a.eq(a), alu.b.eq(b)]
 
         waited = Signal(32)
-        reached = bind(m, "reached", ~current.wait | (
-            self.semaphore_value.as_signed() >= current.wait_value))
+        reached = bind(
+            m, "reached", ~current.wait | (self.semaphore_value.as_signed() >= current.wait_value)
+        )
         expired = bind(m, "expired", (self.watchdog != 0) & (waited >= self.watchdog))
         m.d.comb += [
             self.entry.p.update.semaphore.eq(current.update_semaphore),
@@ -137,9 +133,19 @@ class Execute(wiring.Component):
             self.control_update.p.eq(self.entry.p.update),
             self.target.eq(current.target),
             self.count.eq(b),
+            self.taken.eq(alu.holds),
             self.w_index.eq(current.rd),
-            self.w_value.eq(alu.o),
+            self.w_value.eq(Mux(is_["reg_load"], access.word, alu.o)),
+            access.base.eq(current.address),
+            access.offset.eq(Mux(current.address_reg, a, 0)),
+            access.store.eq(is_["reg_store"]),
+            access.queue.eq(is_["dma_trigger"]),
+            access.value.eq(stored),
+            access.engine.eq(current.dma_engine),
+            access.count.eq(b),
         ]
+        connect(m, access.bus, flipped(self.bus))
+        connect(m, access.trigger, flipped(self.trigger))
         if has_datapath(self.sequencer):
             m.d.comb += self.issue.p.eq(current.issue)
 
@@ -176,43 +182,35 @@ class Execute(wiring.Component):
                 ]
                 with m.If(self.entry.valid):
                     m.next = "TAKE"
-            with m.State("EXECUTE"):
-                with m.If(~fenced | self.nothing_in_flight):
-                    with m.If(addressed):
-                        m.d.sync += address.eq(
-                            current.address + Mux(current.address_reg, a, Const(0, 32)))
-                        m.next = "ADDRESS"
-                    with m.Elif(flowing):
-                        self._flow(m, alu, b)
+            with m.State("EXECUTE"), m.If(~fenced | self.nothing_in_flight):
+                with m.If(addressed):
+                    m.d.comb += access.start.eq(1)
+                    m.next = "ACCESS"
+                with m.Elif(flowing):
+                    m.d.comb += [self.branch.eq(is_["branch"]), self.enter.eq(is_["loop"])]
+                    with m.If(self.flow_cause != Cause.NONE):
+                        self._fail(m, self.flow_cause)
                     with m.Else():
-                        m.d.comb += [
-                            self.w_en.eq(is_["reg_alu"]),
-                            self.notify.eq(is_["notify"]),
-                        ]
                         self._executed(m)
-            with m.State("ADDRESS"):
-                self._check_address(m, check, b)
-            with m.State("REQUEST"):
-                self._request(m, address, rb)
-            with m.State("RESPOND"):
-                self._respond(m, address)
-            with m.State("TRIGGER"):
-                m.d.comb += [
-                    self.trigger.valid.eq(1),
-                    self.trigger.p.engine.eq(current.dma_engine),
-                    self.trigger.p.address.eq(address),
-                    self.trigger.p.count.eq(b),
-                ]
-                with m.If(self.trigger.ready):
+                with m.Else():
+                    m.d.comb += [
+                        self.w_en.eq(is_["reg_alu"]),
+                        self.notify.eq(is_["notify"]),
+                    ]
+                    self._executed(m)
+            with m.State("ACCESS"):
+                m.d.comb += self.w_en.eq(access.done & is_["reg_load"])
+                with m.If(access.fail):
+                    self._fail(m, access.cause)
+                with m.Elif(access.done):
                     self._executed(m)
             with m.State("UPDATE"):
                 m.d.comb += self.control_update.valid.eq(1)
                 with m.If(self.control_update.ready):
                     self._finish(m)
-            with m.State("DRAIN"):
-                with m.If(self.quiet):
-                    m.d.comb += [self.halt.eq(1), self.retire.eq(1)]
-                    m.next = "TAKE"
+            with m.State("DRAIN"), m.If(self.quiet):
+                m.d.comb += [self.halt.eq(1), self.retire.eq(1)]
+                m.next = "TAKE"
         m.d.comb += self.hold.eq(~fsm.ongoing("TAKE") & (is_["reg_alu"] | is_["reg_load"]))
         return m
 
@@ -234,73 +232,6 @@ class Execute(wiring.Component):
         with m.Else():
             m.d.comb += self.retire.eq(1)
             m.next = "TAKE"
-
-    def _flow(self, m, alu, count):
-        current = self.current
-        beyond = bind(m, "beyond", current.target >= self.length)
-        outside = bind(m, "outside", beyond | (current.target <= current.pc)
-                       | (self.nested & (current.target > self.end)))
-        skip = bind(m, "skip_loop", (count.as_signed() <= 0) | (current.target == current.pc + 1))
-        with m.If(self._names["branch"]):
-            with m.If(~alu.holds):
-                m.d.comb += self.fall.eq(1)
-                self._executed(m)
-            with m.Elif(beyond):
-                self._fail(m, Cause.PC_OUT_OF_RANGE)
-            with m.Else():
-                m.d.comb += self.jump.eq(1)
-                self._executed(m)
-        with m.Elif(outside):
-            self._fail(m, Cause.PC_OUT_OF_RANGE)
-        with m.Elif(skip):
-            m.d.comb += self.skip.eq(1)
-            self._executed(m)
-        with m.Elif(self.full):
-            self._fail(m, Cause.LOOP_DEPTH)
-        with m.Else():
-            m.d.comb += self.push.eq(1)
-            self._executed(m)
-
-    def _check_address(self, m, check, count):
-        with m.If(self._names["dma_trigger"]):
-            with m.If(~check.descriptor):
-                self._fail(m, Cause.BAD_ADDRESS)
-            with m.Elif(self.current.dma_engine >= self.config.dma_engines):
-                self._fail(m, Cause.BAD_DMA_ENGINE)
-            with m.Elif(count.as_signed() <= 0):
-                self._executed(m)
-            with m.Else():
-                m.next = "TRIGGER"
-        with m.Elif(~check.word):
-            self._fail(m, Cause.BAD_ADDRESS)
-        with m.Else():
-            m.next = "REQUEST"
-
-    def _request(self, m, address, value):
-        request = self.bus.req
-        word = address[exact_log2(4):exact_log2(WORD_BYTES)]
-        m.d.comb += [
-            request.valid.eq(1),
-            request.p.address.eq(address & ~Const(WORD_BYTES - 1, len(address))),
-            request.p.write.eq(self._names["reg_store"]),
-            request.p.strb.word_select(word, 4).eq(-1),
-            request.p.data.eq(value.replicate(_WORDS)),
-        ]
-        with m.If(request.ready):
-            m.next = "RESPOND"
-
-    def _respond(self, m, address):
-        response = self.bus.resp
-        word = address[exact_log2(4):exact_log2(WORD_BYTES)]
-        m.d.comb += response.ready.eq(1)
-        with m.If(response.valid & response.p.error):
-            self._fail(m, Cause.BUS_ERROR)
-        with m.Elif(response.valid):
-            m.d.comb += [
-                self.w_en.eq(self._names["reg_load"]),
-                self.w_value.eq(response.p.data.word_select(word, 32)),
-            ]
-            self._executed(m)
 
 
 def _any(conditions):

@@ -18,10 +18,11 @@ BEATS = INSTRUCTION_BYTES // WORD_BYTES
 class Fetch(wiring.Component):
     """Instructions round the program counter, read ahead from HBM with one burst each.
 
-    The buffer holds the instructions [base, filled) of the stream, at most `fetch_depth`; it is read ahead up to half of
-    that beyond `pc`, so the other half lies behind and a branch back costs no fetch.  A `pc` that is neither
-    held nor on its way empties the buffer and fetches from there; bursts under way are then received and dropped.
-    At best one instruction in 8 cycles from memory, one a cycle from the buffer.
+    The buffer holds the instructions [base, filled) of the stream, at most `fetch_depth`; it is
+    read ahead up to half of that beyond `pc`, so the other half lies behind and a branch back costs
+    no fetch.  A `pc` that is neither held nor on its way empties the buffer and fetches from there;
+    bursts under way are then received and dropped. At best one instruction in 8 cycles from memory,
+    one a cycle from the buffer.
 
     Members
     -------
@@ -40,31 +41,34 @@ class Fetch(wiring.Component):
 
     def __init__(self, config):
         self.depth = config.fetch_depth
-        super().__init__({
-            "start": In(1),
-            "stop": In(1),
-            "address": In(64),
-            "length": In(PC_BITS),
-            "pc": In(PC_BITS),
-            "settled": In(1),
-            "hit": Out(1),
-            "word": Out(WORD_BITS),
-            "bad": Out(1),
-            "axi": Out(AxiRead(config)),
-        })
+        super().__init__(
+            {
+                "start": In(1),
+                "stop": In(1),
+                "address": In(64),
+                "length": In(PC_BITS),
+                "pc": In(PC_BITS),
+                "settled": In(1),
+                "hit": Out(1),
+                "word": Out(WORD_BITS),
+                "bad": Out(1),
+                "axi": Out(AxiRead(config)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
         slot_bits = exact_log2(self.depth)
         base, filled, want = (Signal(PC_BITS, name=n) for n in ("base", "filled", "want"))
         running = Signal()
-        # Bursts asked for and not received; the first `stale` of them belong to an emptied buffer.  A jump may ask for more
-        # while old ones are due, so a limit keeps the counters small.
+        # Bursts asked for and not received; the first `stale` of them belong to an emptied buffer.
+        # A jump may ask for more while old ones are due, so a limit keeps the counters small.
         limit = self.depth
         due, stale = Signal(range(limit + 1)), Signal(range(limit + 1))
 
-        ram = add_tile(m, platform, "ram", LutRam(
-            width=WORD_BITS, depth=self.depth, granularity=DATA_BITS))
+        ram = add_tile(
+            m, platform, "ram", LutRam(width=WORD_BITS, depth=self.depth, granularity=DATA_BITS)
+        )
         errors = Signal(self.depth)
         pc_slot = self.pc[:slot_bits]
         m.d.comb += [
@@ -98,10 +102,24 @@ class Fetch(wiring.Component):
         # Ask.
         ar = self.axi.ar
         ahead = bind(m, "ahead", self.pc + self.depth // 2)
-        ask = bind(m, "ask", running & ~self.stop & (~ar.valid | ar.ready) & (want < self.length)
-                   & (want < ahead) & (due != limit))
-        lost = bind(m, "lost", running & self.settled & (self.pc < self.length)
-                    & ((self.pc < base) | (self.pc > want)))
+        ask = bind(
+            m,
+            "ask",
+            running
+            & ~self.stop
+            & (~ar.valid | ar.ready)
+            & (want < self.length)
+            & (want < ahead)
+            & (due != limit),
+        )
+        lost = bind(
+            m,
+            "lost",
+            running
+            & self.settled
+            & (self.pc < self.length)
+            & ((self.pc < base) | (self.pc > want)),
+        )
         empty = bind(m, "empty", self.start | lost)
         m.d.comb += ar.p.len.eq(BEATS - 1)
         with m.If(ar.ready):
@@ -116,12 +134,14 @@ class Fetch(wiring.Component):
             with m.If(want - base == self.depth):
                 m.d.sync += base.eq(base + 1)
 
-        due_next = bind(m, "due_next", (due + (ask & ~empty) - burst_end)[:len(due)])
+        due_next = bind(m, "due_next", (due + (ask & ~empty) - burst_end)[: len(due)])
         m.d.sync += due.eq(due_next)
         with m.If(empty):
             target = bind(m, "target", Mux(self.start, 0, self.pc))
             m.d.sync += [
-                base.eq(target), filled.eq(target), want.eq(target),
+                base.eq(target),
+                filled.eq(target),
+                want.eq(target),
                 stale.eq(due_next),
             ]
         with m.Elif(burst_end & ~keep):

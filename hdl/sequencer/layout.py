@@ -1,7 +1,7 @@
 """The instruction word of one sequencer as Amaranth sees it, derived from `isa.instructions`.
 
-Everything here is computed from the declarations: layout of the word, fields that may hold a register
-number, payload between the two stages.
+Everything here is computed from the declarations: layout of the word, fields that may hold a
+register number, payload between the two stages.
 """
 
 from dataclasses import dataclass
@@ -68,7 +68,8 @@ def _block(fields, bits):
 
 
 def word_layout(sequencer):
-    """Layout of the word: header and options by name, operands and columns as blocks (`word.src0.offset`).
+    """Layout of the word: header and options by name, operands and columns as blocks
+    (`word.src0.offset`).
 
     Blocks of datapath instructions overlap the options of control instructions.
     """
@@ -88,7 +89,8 @@ def word_layout(sequencer):
 class RegisterSlot:
     """A field of the word that holds a register number when bit `flag` of the word is 1.
 
-    owner: operand, column or immediate that the field belongs to; None in the header.
+    owner: operand, column or immediate that the field belongs to; None in the header.  key: its
+    name in `resolved_layout`.
     """
 
     owner: str | None
@@ -96,6 +98,10 @@ class RegisterSlot:
     flag: int
     low: int
     width: int
+
+    @property
+    def key(self):
+        return self.name if self.owner in (None, self.name) else f"{self.owner}_{self.name}"
 
 
 def register_slots(sequencer):
@@ -115,12 +121,21 @@ def register_slots(sequencer):
     for bit, name in enumerate(IMMEDIATES):
         if any(uses(i, name) for i in instructions_of(sequencer)):
             field = OPTIONS[name]
-            found.append(RegisterSlot(name, name, OPTIONS["imm_regs"].low + bit, field.low, field.width))
+            found.append(
+                RegisterSlot(name, name, OPTIONS["imm_regs"].low + bit, field.low, field.width)
+            )
     return tuple(found)
 
 
+def resolved_layout(sequencer):
+    """Values of the fields of `register_slots`, registers substituted, by `RegisterSlot.key`."""
+    return data.StructLayout({slot.key: slot.width for slot in register_slots(sequencer)})
+
+
 def uses(instruction, owner):
-    """True when `instruction` has the operand, column, immediate or option `owner` (None: the header)."""
+    """True when `instruction` has the operand, column, immediate or option `owner` (None: the
+    header).
+    """
     if owner is None:
         return True
     blocks = {o.slot for o in instruction.operands} | {c.slot for c in instruction.columns}
@@ -130,8 +145,8 @@ def uses(instruction, owner):
 def work_layout(sequencer):
     """Payload from stage 1 to stage 2: one instruction, resolved and checked.
 
-    cause: not NONE stops the sequencer, and nothing else counts.  no_work: an engine instruction without
-    elements.  issue: only where there is an engine.
+    cause: not NONE stops the sequencer, and nothing else counts.  no_work: an engine instruction
+    without elements.  issue: only where there is an engine.
     """
     members = {
         "cause": CAUSE_BITS,

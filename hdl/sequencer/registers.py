@@ -12,10 +12,12 @@ from isa.geometry import REGISTERS
 
 
 class RegisterFile(wiring.Component):
-    """`reads` combinational read ports and one write port, in distributed RAM (a copy for each read port).
+    """`reads` combinational read ports and one write port, in distributed RAM (a copy for each read
+    port).
 
-    Members: `w_en`, `w_index`, `w_value`; `index0`, `value0`, `index1`, ...; `clear` pulse: all registers become 0 in the next 64
-    cycles, in which `clearing` is high and nothing may be written.
+    Members: `w_en`, `w_index`, `w_value`; `index0`, `value0`, `index1`, ...; `clear` pulse: all
+    registers become 0 in the next 64 cycles, in which `clearing` is high and nothing may be
+    written.
     """
 
     def __init__(self, *, reads):
@@ -23,8 +25,11 @@ class RegisterFile(wiring.Component):
             raise ValueError(f"a register file needs at least one read port, not {reads}")
         self.reads = reads
         members = {
-            "w_en": In(1), "w_index": In(REGISTER_BITS), "w_value": In(32),
-            "clear": In(1), "clearing": Out(1),
+            "w_en": In(1),
+            "w_index": In(REGISTER_BITS),
+            "w_value": In(32),
+            "clear": In(1),
+            "clearing": Out(1),
         }
         for i in range(reads):
             members |= {f"index{i}": In(REGISTER_BITS), f"value{i}": Out(32)}
@@ -43,7 +48,9 @@ class RegisterFile(wiring.Component):
         for i in range(self.reads):
             ram = add_tile(m, platform, f"copy{i}", LutRam(width=32, depth=REGISTERS))
             m.d.comb += [
-                ram.w_en.eq(enable), ram.w_addr.eq(index), ram.w_data.eq(value),
+                ram.w_en.eq(enable),
+                ram.w_addr.eq(index),
+                ram.w_data.eq(value),
                 ram.r_addr.eq(getattr(self, f"index{i}")),
                 getattr(self, f"value{i}").eq(ram.r_data),
             ]

@@ -1,7 +1,7 @@
 """Semaphores: 256 signed 32-bit counters shared by sequencers, DMA engines and the host."""
 
 from amaranth.hdl import Module, Mux, Signal, signed
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.lib.arbiter import RoundRobin, one_hot_mux
@@ -14,7 +14,8 @@ from isa.geometry import SEMAPHORES
 
 
 class Semaphores(wiring.Component):
-    """One update a cycle, chosen round robin; a read sees it from the second cycle after it was taken.
+    """One update a cycle, chosen round robin; a read sees it from the second cycle after it was
+    taken.
 
     Values wrap modulo 2^32.  The first update whose result leaves the signed range is latched.
 
@@ -30,8 +31,8 @@ class Semaphores(wiring.Component):
     update0, update1, ... : In stream of SemaphoreUpdate
     read0, read1, ... : In `index`, Out `value` (combinational)
     clear : In(1), clearing : Out(1)
-        Pulse: all values become 0 and the latched overflow is forgotten, in the next 256 cycles with `clearing` high,
-        in which no update is taken.
+        Pulse: all values become 0 and the latched overflow is forgotten, in the next 256 cycles
+        with `clearing` high, in which no update is taken.
     clear_overflow : In(1)
         Pulse: forget the latched overflow.
     overflow : Out(1), overflow_semaphore : Out(8)
@@ -42,15 +43,17 @@ class Semaphores(wiring.Component):
             raise ValueError(f"semaphores with {updaters} update and {reads} read ports")
         self.updaters, self.reads = updaters, reads
         port = wiring.Signature({"index": In(SEMAPHORE_BITS), "value": Out(signed(32))})
-        super().__init__({
-            **{f"update{i}": In(stream.Signature(SemaphoreUpdate)) for i in range(updaters)},
-            **{f"read{i}": Out(port) for i in range(reads)},
-            "clear": In(1),
-            "clearing": Out(1),
-            "clear_overflow": In(1),
-            "overflow": Out(1),
-            "overflow_semaphore": Out(SEMAPHORE_BITS),
-        })
+        super().__init__(
+            {
+                **{f"update{i}": In(stream.Signature(SemaphoreUpdate)) for i in range(updaters)},
+                **{f"read{i}": Out(port) for i in range(reads)},
+                "clear": In(1),
+                "clearing": Out(1),
+                "clear_overflow": In(1),
+                "overflow": Out(1),
+                "overflow_semaphore": Out(SEMAPHORE_BITS),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -92,13 +95,18 @@ class Semaphores(wiring.Component):
         index = bind(m, "index", Mux(self.clearing, sweep, chosen.semaphore))
         value = bind(m, "value", Mux(self.clearing, 0, new[:32]))
         outputs = [(old, chosen.semaphore)]
-        outputs += [(port.value, port.index) for port in
-                    (getattr(self, f"read{i}") for i in range(self.reads))]
+        outputs += [
+            (port.value, port.index)
+            for port in (getattr(self, f"read{i}") for i in range(self.reads))
+        ]
         for i, (output, at) in enumerate(outputs):
             ram = add_tile(m, platform, f"copy{i}", LutRam(width=32, depth=SEMAPHORES))
             m.d.comb += [
-                ram.w_en.eq(enable), ram.w_addr.eq(index), ram.w_data.eq(value),
-                ram.r_addr.eq(at), output.eq(ram.r_data),
+                ram.w_en.eq(enable),
+                ram.w_addr.eq(index),
+                ram.w_data.eq(value),
+                ram.r_addr.eq(at),
+                output.eq(ram.r_data),
             ]
 
         with m.If(write & (new[32] != new[31]) & ~self.overflow):

@@ -16,15 +16,17 @@ from hdl.sequencer.ports import SEMAPHORE_BITS, DmaTrigger, SemaphoreUpdate, Seq
 from hdl.sequencer.prepare import Prepare
 from hdl.sequencer.registers import RegisterFile
 from hdl.sequencer.updates import Updates
-from isa.address_map import Cause, Sequencer as SequencerIndex, State
+from isa.address_map import Cause, State
+from isa.address_map import Sequencer as SequencerIndex
 from isa.geometry import INSTRUCTION_BYTES
 
 
 class Sequencer(wiring.Component):
     """Fetches, checks and executes the stream of `index` (`isa.address_map.Sequencer`).
 
-    Meaning of instructions, order of checks: `isa.instructions`.  Out of the buffer an engine instruction leaves every 5 cycles, a
-    control instruction takes 6 or less; 64 cycles pass after `start` while the registers are cleared.
+    Meaning of instructions, order of checks: `isa.instructions`.  Out of the buffer an engine
+    instruction leaves every 5 cycles, a control instruction takes 6 or less; 64 cycles pass after
+    `start` while the registers are cleared.
 
     Members
     -------
@@ -41,16 +43,18 @@ class Sequencer(wiring.Component):
 
     def __init__(self, config, index):
         self.config, self.index = config, SequencerIndex(index)
-        super().__init__({
-            "control": In(SequencerControl()),
-            "fetch": Out(AxiRead(config)),
-            "engine": Out(EngineSignature()),
-            "semaphore_index": Out(SEMAPHORE_BITS),
-            "semaphore_value": In(32),
-            "update": Out(stream.Signature(SemaphoreUpdate)),
-            "bus": Out(LocalBus()),
-            "trigger": Out(stream.Signature(DmaTrigger)),
-        })
+        super().__init__(
+            {
+                "control": In(SequencerControl()),
+                "fetch": Out(AxiRead(config)),
+                "engine": Out(EngineSignature()),
+                "semaphore_index": Out(SEMAPHORE_BITS),
+                "semaphore_value": In(32),
+                "update": Out(stream.Signature(SemaphoreUpdate)),
+                "bus": Out(LocalBus()),
+                "trigger": Out(stream.Signature(DmaTrigger)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -68,10 +72,17 @@ class Sequencer(wiring.Component):
         begin = bind(m, "begin", start & (control.length != 0))
 
         # The whole stream must lie in HBM; longer addresses would alias.
-        end = bind(m, "stream_end", control.stream_address
-                   + (control.length << ceil_log2(INSTRUCTION_BYTES)))
-        misplaced = bind(m, "misplaced", (end > self.config.hbm_bytes)
-                         | control.stream_address[:ceil_log2(INSTRUCTION_BYTES)].any())
+        end = bind(
+            m,
+            "stream_end",
+            control.stream_address + (control.length << ceil_log2(INSTRUCTION_BYTES)),
+        )
+        misplaced = bind(
+            m,
+            "misplaced",
+            (end > self.config.hbm_bytes)
+            | control.stream_address[: ceil_log2(INSTRUCTION_BYTES)].any(),
+        )
         bad_stream = Signal()
         with m.If(start):
             m.d.sync += bad_stream.eq(misplaced)
@@ -84,31 +95,34 @@ class Sequencer(wiring.Component):
             fetch.length.eq(control.length),
             fetch.pc.eq(flow.pc),
             fetch.settled.eq(flow.settled),
-            prepare.i.valid.eq(running & ~registers.clearing & flow.settled
-                               & (fetch.hit | past_end | bad_stream)),
+            prepare.i.valid.eq(
+                running & ~registers.clearing & flow.settled & (fetch.hit | past_end | bad_stream)
+            ),
             prepare.i.p.pc.eq(flow.pc),
             prepare.i.p.word.eq(fetch.word),
-            prepare.i.p.cause.eq(Mux(
-                bad_stream, Cause.BAD_ADDRESS,
-                Mux(past_end, Cause.PC_OUT_OF_RANGE,
-                    Mux(fetch.bad, Cause.BUS_ERROR, Cause.NONE)))),
+            prepare.i.p.cause.eq(
+                Mux(
+                    bad_stream,
+                    Cause.BAD_ADDRESS,
+                    Mux(
+                        past_end, Cause.PC_OUT_OF_RANGE, Mux(fetch.bad, Cause.BUS_ERROR, Cause.NONE)
+                    ),
+                )
+            ),
             prepare.hold.eq(execute.hold),
             prepare.value.eq(registers.value0),
             prepare.forget.eq(start),
             flow.start.eq(start),
             flow.take.eq(prepare.i.valid & prepare.i.ready),
             flow.flow.eq(prepare.flow),
-            flow.fall.eq(execute.fall),
-            flow.skip.eq(execute.skip),
-            flow.jump.eq(execute.jump),
-            flow.push.eq(execute.push),
+            flow.branch.eq(execute.branch),
+            flow.taken.eq(execute.taken),
+            flow.enter.eq(execute.enter),
             flow.target.eq(execute.target),
             flow.count.eq(execute.count),
-            execute.full.eq(flow.full),
-            execute.nested.eq(flow.nested),
-            execute.end.eq(flow.end),
+            flow.length.eq(control.length),
+            execute.flow_cause.eq(flow.cause),
             execute.run.eq(running),
-            execute.length.eq(control.length),
             execute.watchdog.eq(control.watchdog),
             self.semaphore_index.eq(execute.current.wait_semaphore),
             execute.semaphore_value.eq(self.semaphore_value),
@@ -143,16 +157,17 @@ class Sequencer(wiring.Component):
         control, current = self.control, execute.current
         m.d.comb += control.state.eq(Mux(execute.waiting, State.WAITING, state))
         m.d.sync += control.retired.eq(control.retired + execute.retire + updates.retire)
-        with m.If(execute.work.valid & execute.work.ready):
-            m.d.sync += control.pc.eq(execute.work.p.pc)
+        taken = bind(m, "taken", execute.work.valid & execute.work.ready)
+        waits = bind(m, "waits", execute.work.p.wait & (execute.work.p.cause == Cause.NONE))
         with m.If(execute.passed):
             m.d.sync += [control.wait_semaphore.eq(0), control.wait_value.eq(0)]
-        with m.If(execute.work.valid & execute.work.ready):
-            with m.If(execute.work.p.wait & (execute.work.p.cause == Cause.NONE)):
-                m.d.sync += [
-                    control.wait_semaphore.eq(execute.work.p.wait_semaphore),
-                    control.wait_value.eq(execute.work.p.wait_value),
-                ]
+        with m.If(taken):
+            m.d.sync += control.pc.eq(execute.work.p.pc)
+        with m.If(taken & waits):
+            m.d.sync += [
+                control.wait_semaphore.eq(execute.work.p.wait_semaphore),
+                control.wait_value.eq(execute.work.p.wait_value),
+            ]
         with m.If(execute.notify):
             m.d.sync += [
                 control.notify_value.eq(current.imm),
@@ -167,7 +182,16 @@ class Sequencer(wiring.Component):
         with m.If(start):
             m.d.sync += [
                 state.eq(Mux(control.length != 0, State.RUNNING, State.IDLE)),
-                *[getattr(control, name).eq(0) for name in (
-                    "cause", "pc", "retired", "wait_semaphore", "wait_value", "notify_value",
-                    "notify_count")],
+                *[
+                    getattr(control, name).eq(0)
+                    for name in (
+                        "cause",
+                        "pc",
+                        "retired",
+                        "wait_semaphore",
+                        "wait_value",
+                        "notify_value",
+                        "notify_count",
+                    )
+                ],
             ]

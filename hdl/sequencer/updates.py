@@ -15,11 +15,14 @@ IN_FLIGHT = 8
 """Instructions of one sequencer that may be issued and not complete."""
 
 ENTRY = data.StructLayout({"update": SemaphoreUpdate, "at_read": 1, "instant": 1})
-"""An instruction in flight.  instant: it has no engine work; it is read and complete when those before it are."""
+"""An instruction in flight.  instant: it has no engine work; it is read and complete when those
+before it are.
+"""
 
 
 class Updates(wiring.Component):
-    """FIFO of instructions in flight with two readers: those whose inputs have been read, those complete.
+    """FIFO of instructions in flight with two readers: those whose inputs have been read, those
+    complete.
 
     Members
     -------
@@ -39,16 +42,18 @@ class Updates(wiring.Component):
     """
 
     def __init__(self):
-        super().__init__({
-            "put": In(stream.Signature(ENTRY)),
-            "read_done": In(1),
-            "complete": In(1),
-            "control": In(stream.Signature(SemaphoreUpdate)),
-            "update": Out(stream.Signature(SemaphoreUpdate)),
-            "retire": Out(1),
-            "empty": Out(1),
-            "quiet": Out(1),
-        })
+        super().__init__(
+            {
+                "put": In(stream.Signature(ENTRY)),
+                "read_done": In(1),
+                "complete": In(1),
+                "control": In(stream.Signature(SemaphoreUpdate)),
+                "update": Out(stream.Signature(SemaphoreUpdate)),
+                "retire": Out(1),
+                "empty": Out(1),
+                "quiet": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -59,12 +64,14 @@ class Updates(wiring.Component):
         for name, pointer in (("reading", read), ("completing", done)):
             ram = add_tile(m, platform, name, LutRam(width=ENTRY.size, depth=IN_FLIGHT))
             m.d.comb += [
-                ram.w_en.eq(taken), ram.w_addr.eq(put[:bits]), ram.w_data.eq(self.put.p),
+                ram.w_en.eq(taken),
+                ram.w_addr.eq(put[:bits]),
+                ram.w_data.eq(self.put.p),
                 ram.r_addr.eq(pointer[:bits]),
             ]
             heads[name] = data.View(ENTRY, ram.r_data)
         m.d.comb += [
-            self.put.ready.eq((put - done)[:bits + 1] != IN_FLIGHT),
+            self.put.ready.eq((put - done)[: bits + 1] != IN_FLIGHT),
             self.empty.eq(put == done),
             self.quiet.eq(self.empty & ~self.update.valid),
         ]
@@ -78,15 +85,24 @@ class Updates(wiring.Component):
         for name, head in heads.items():
             # Pulses not yet matched with an entry.
             waiting[name] = Signal(range(IN_FLIGHT + 1), name=f"{name}_pulses")
-            ready[name] = bind(m, f"{name}_ready",
-                               present[name] & (head.instant | (waiting[name] != 0)))
-            fire[name] = bind(m, f"{name}_fire", ready[name] & (head.at_read == at_read[name])
-                              & (head.update.kind != Update.NONE))
+            ready[name] = bind(
+                m, f"{name}_ready", present[name] & (head.instant | (waiting[name] != 0))
+            )
+            fire[name] = bind(
+                m,
+                f"{name}_fire",
+                ready[name] & (head.at_read == at_read[name]) & (head.update.kind != Update.NONE),
+            )
         # The older entry first.
         passes = {
-            "completing": bind(m, "completing_pass", ready["completing"] & (~fire["completing"] | free)),
-            "reading": bind(m, "reading_pass", ready["reading"]
-                            & (~fire["reading"] | (free & ~fire["completing"]))),
+            "completing": bind(
+                m, "completing_pass", ready["completing"] & (~fire["completing"] | free)
+            ),
+            "reading": bind(
+                m,
+                "reading_pass",
+                ready["reading"] & (~fire["reading"] | (free & ~fire["completing"])),
+            ),
         }
         for name, head in heads.items():
             used = bind(m, f"{name}_used", passes[name] & ~head.instant)
@@ -105,9 +121,16 @@ class Updates(wiring.Component):
         with m.If(free):
             m.d.sync += [
                 self.update.valid.eq(~idle | self.control.valid),
-                self.update.p.eq(Mux(
-                    fire["completing"], heads["completing"].update.as_value(),
-                    Mux(fire["reading"], heads["reading"].update.as_value(),
-                        self.control.p.as_value()))),
+                self.update.p.eq(
+                    Mux(
+                        fire["completing"],
+                        heads["completing"].update.as_value(),
+                        Mux(
+                            fire["reading"],
+                            heads["reading"].update.as_value(),
+                            self.control.p.as_value(),
+                        ),
+                    )
+                ),
             ]
         return m

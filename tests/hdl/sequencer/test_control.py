@@ -27,9 +27,15 @@ def count_up(rd):
 
 def expected(op, a, b):
     return {
-        RegOp.MOVE: b, RegOp.ADD: a + b, RegOp.SUBTRACT: a - b, RegOp.MULTIPLY: a * b,
-        RegOp.AND: a & b, RegOp.OR: a | b, RegOp.XOR: a ^ b,
-        RegOp.SHIFT_LEFT: a << b % 32, RegOp.SHIFT_RIGHT: a >> b % 32,
+        RegOp.MOVE: b,
+        RegOp.ADD: a + b,
+        RegOp.SUBTRACT: a - b,
+        RegOp.MULTIPLY: a * b,
+        RegOp.AND: a & b,
+        RegOp.OR: a | b,
+        RegOp.XOR: a ^ b,
+        RegOp.SHIFT_LEFT: a << b % 32,
+        RegOp.SHIFT_RIGHT: a >> b % 32,
     }[op] % (1 << 32)
 
 
@@ -40,9 +46,12 @@ def test_alu(small_buffer, op):
     pairs += [(rng.getrandbits(32), rng.getrandbits(32)) for _ in range(6)]
     program = []
     for i, (a, b) in enumerate(pairs):
-        program += [move(60, a), move(61, b),
-                    instruction("reg_alu", rd=2 * i, ra=60, rb=61, alu_op=op),
-                    instruction("reg_alu", rd=2 * i + 1, ra=60, rb=63, use_imm=1, imm=signed(b), alu_op=op)]
+        program += [
+            move(60, a),
+            move(61, b),
+            instruction("reg_alu", rd=2 * i, ra=60, rb=61, alu_op=op),
+            instruction("reg_alu", rd=2 * i + 1, ra=60, rb=63, use_imm=1, imm=signed(b), alu_op=op),
+        ]
     result = small_buffer.run([*program, HALT])
     assert result.state == State.HALTED
     for i, (a, b) in enumerate(pairs):
@@ -62,18 +71,24 @@ def test_register_zero_is_ordinary_and_start_clears_all(small_buffer):
 def test_branch_conditions(small_buffer, condition):
     pairs = [(a, b) for a in EDGES[::2] for b in (a, 0x7FFFFFFF, 0x80000000)]
     holds = {
-        Condition.ALWAYS: lambda a, b: True, Condition.EQ: lambda a, b: a == b,
-        Condition.NE: lambda a, b: a != b, Condition.LT: lambda a, b: signed(a) < signed(b),
-        Condition.GE: lambda a, b: signed(a) >= signed(b), Condition.LTU: lambda a, b: a < b,
+        Condition.ALWAYS: lambda a, b: True,
+        Condition.EQ: lambda a, b: a == b,
+        Condition.NE: lambda a, b: a != b,
+        Condition.LT: lambda a, b: signed(a) < signed(b),
+        Condition.GE: lambda a, b: signed(a) >= signed(b),
+        Condition.LTU: lambda a, b: a < b,
         Condition.GEU: lambda a, b: a >= b,
     }[condition]
     program = []
     for i, (a, b) in enumerate(pairs):
         at = len(program)
         by_imm = {"use_imm": 1, "imm": signed(b)} if i % 2 else {"rb": 61}
-        program += [move(60, a), move(61, b),
-                    instruction("branch", ra=60, cond=condition, target=at + 4, **by_imm),
-                    move(i, 1)]
+        program += [
+            move(60, a),
+            move(61, b),
+            instruction("branch", ra=60, cond=condition, target=at + 4, **by_imm),
+            move(i, 1),
+        ]
     result = small_buffer.run([*program, HALT])
     assert [result.gpr[i] for i in range(len(pairs))] == [int(not holds(a, b)) for a, b in pairs]
 
@@ -98,7 +113,7 @@ def nest(levels):
 def test_loops_nest_four_deep_and_end_together(small_buffer):
     result = small_buffer.run(nest(LOOP_DEPTH))
     assert result.state == State.HALTED
-    assert result.gpr[1] == 2 ** LOOP_DEPTH
+    assert result.gpr[1] == 2**LOOP_DEPTH
 
 
 def test_fifth_loop_is_refused(small_buffer):
@@ -118,22 +133,31 @@ def test_fifth_loop_without_runs_is_no_error(small_buffer):
 
 @pytest.mark.parametrize("target", [0, 1, 4, 5, 100, 0xFFFFFFFF])
 def test_loop_target_must_lie_after_it_in_the_stream(small_buffer, target):
-    program = [instruction("nop"), instruction("loop", use_imm=1, imm=0, target=target),
-               instruction("nop"), HALT]
+    program = [
+        instruction("nop"),
+        instruction("loop", use_imm=1, imm=0, target=target),
+        instruction("nop"),
+        HALT,
+    ]
     result = small_buffer.run(program)
     assert (result.cause, result.pc) == (Cause.PC_OUT_OF_RANGE, 1)
 
 
 def test_loop_must_end_within_the_enclosing_one(small_buffer):
-    program = [instruction("loop", use_imm=1, imm=1, target=3),
-               instruction("loop", use_imm=1, imm=1, target=4),
-               instruction("nop"), instruction("nop"), HALT]
+    program = [
+        instruction("loop", use_imm=1, imm=1, target=3),
+        instruction("loop", use_imm=1, imm=1, target=4),
+        instruction("nop"),
+        instruction("nop"),
+        HALT,
+    ]
     result = small_buffer.run(program)
     assert (result.cause, result.pc) == (Cause.PC_OUT_OF_RANGE, 1)
 
 
 def test_branch_out_of_loops_frees_their_levels(small_buffer):
-    # Each pass enters 3 loops and leaves them by a branch; without freeing, the fifth loop would fail.
+    # Each pass enters 3 loops and leaves them by a branch; without freeing, the fifth loop would
+    # fail.
     program = [
         move(1, 0),
         instruction("loop", use_imm=1, imm=5, target=7),
@@ -162,7 +186,9 @@ def test_branch_inside_a_loop_stays_in_it(small_buffer):
     assert result.gpr[1:4] == [3, 0, 3]
 
 
-@pytest.mark.parametrize(("target", "taken"), [(3, True), (4, True), (0xFFFFFFFF, True), (9, False)])
+@pytest.mark.parametrize(
+    ("target", "taken"), [(3, True), (4, True), (0xFFFFFFFF, True), (9, False)]
+)
 def test_branch_out_of_the_stream(small_buffer, target, taken):
     cond = Condition.ALWAYS if taken else Condition.NE
     program = [instruction("nop"), instruction("branch", cond=cond, target=target), HALT]
@@ -205,15 +231,30 @@ def edge_addresses(config):
     sbuf, psum = CORE_BASE, CORE_BASE + PSUM_OFFSET
     last = config.partitions - 1
     stride = config.sbuf_stride_bytes
-    yield from [(0, True), (config.hbm_bytes - 4, True), (config.hbm_bytes, False), (2, False),
-                (1, False), (CORE_BASE - 4, False), (1 << 63, False), ((1 << 64) - 4, False),
-                (sbuf, True), (sbuf + last * stride + config.sbuf_bytes - 4, True),
-                (sbuf + config.partitions * stride, False), (sbuf + 3, False),
-                (psum, True), (psum + config.psum_bytes - 4, True), (psum + config.psum_bytes, False),
-                (psum + last * 0x4000 + config.psum_bytes - 4, True),
-                (psum + config.partitions * 0x4000, False), (psum - 4, False),
-                (CORE_BASE + 0x2700000, False), (CORE_BASE + 0x2800000, False),
-                (CORE_BASE + (64 << 20), False), (CORE_BASE | 1 << 50, False)]
+    yield from [
+        (0, True),
+        (config.hbm_bytes - 4, True),
+        (config.hbm_bytes, False),
+        (2, False),
+        (1, False),
+        (CORE_BASE - 4, False),
+        (1 << 63, False),
+        ((1 << 64) - 4, False),
+        (sbuf, True),
+        (sbuf + last * stride + config.sbuf_bytes - 4, True),
+        (sbuf + config.partitions * stride, False),
+        (sbuf + 3, False),
+        (psum, True),
+        (psum + config.psum_bytes - 4, True),
+        (psum + config.psum_bytes, False),
+        (psum + last * 0x4000 + config.psum_bytes - 4, True),
+        (psum + config.partitions * 0x4000, False),
+        (psum - 4, False),
+        (CORE_BASE + 0x2700000, False),
+        (CORE_BASE + 0x2800000, False),
+        (CORE_BASE + (64 << 20), False),
+        (CORE_BASE | 1 << 50, False),
+    ]
     if config.sbuf_bytes < stride:
         yield sbuf + config.sbuf_bytes, False
 
@@ -231,41 +272,54 @@ def test_addresses_of_load_and_store(small_buffer, name):
 
 
 def test_address_register_is_unsigned_and_the_sum_wraps(small_buffer):
-    program = [move(1, 0xFFFFFFFC),
-               instruction("reg_load", rd=2, ra=1, address_reg=1, address=(1 << 64) - 0xFFFFFFF0),
-               instruction("reg_load", rd=3, ra=1, address=8), HALT]
+    program = [
+        move(1, 0xFFFFFFFC),
+        instruction("reg_load", rd=2, ra=1, address_reg=1, address=(1 << 64) - 0xFFFFFFF0),
+        instruction("reg_load", rd=3, ra=1, address=8),
+        HALT,
+    ]
     result = small_buffer.run(program, world=World(bus_memory={12: 5, 8: 6}))
     assert result.gpr[2:4] == [5, 6]
 
 
 def test_failed_access(small_buffer):
     for name in ("reg_load", "reg_store"):
-        program = [move(3, 9), instruction(name, address=0x40, **{"rd" if name == "reg_load" else "rb": 3}),
-                   HALT]
+        program = [
+            move(3, 9),
+            instruction(name, address=0x40, **{"rd" if name == "reg_load" else "rb": 3}),
+            HALT,
+        ]
         result = small_buffer.run(program, world=World(bus_errors={0x40}, bus_memory={0x40: 1}))
         assert (result.cause, result.pc, result.gpr[3]) == (Cause.BUS_ERROR, 1, 9)
 
 
 def test_trigger(small_buffer):
-    program = [move(1, 0x80), move(2, 3),
-               instruction("dma_trigger", dma_engine=1, use_imm=1, imm=2, address=0x1000),
-               instruction("dma_trigger", ra=1, rb=2, address_reg=1, address=0x80),
-               instruction("dma_trigger", use_imm=1, imm=0, address=0x80),
-               instruction("dma_trigger", use_imm=1, imm=-3, address=0x80), HALT]
+    program = [
+        move(1, 0x80),
+        move(2, 3),
+        instruction("dma_trigger", dma_engine=1, use_imm=1, imm=2, address=0x1000),
+        instruction("dma_trigger", ra=1, rb=2, address_reg=1, address=0x80),
+        instruction("dma_trigger", use_imm=1, imm=0, address=0x80),
+        instruction("dma_trigger", use_imm=1, imm=-3, address=0x80),
+        HALT,
+    ]
     result = small_buffer.run(program, world=World(trigger_stall=0.8, seed=3))
     assert [t[1:] for t in result.triggers] == [(1, 0x1000, 2), (0, 0x100, 3)]
     assert result.retired == len(program)
 
 
-@pytest.mark.parametrize(("fields", "cause"), [
-    ({"address": 0x1040}, Cause.BAD_ADDRESS),
-    ({"address": 1 << 20}, Cause.BAD_ADDRESS),
-    ({"address": CORE_BASE}, Cause.BAD_ADDRESS),
-    ({"address": CORE_BASE, "dma_engine": 15}, Cause.BAD_ADDRESS),
-    ({"address": 0x1000, "dma_engine": 2}, Cause.BAD_DMA_ENGINE),
-    ({"address": 0x1000, "dma_engine": 15, "imm": 0}, Cause.BAD_DMA_ENGINE),
-    ({"address": (1 << 20) - 128, "dma_engine": 1}, Cause.NONE),
-])
+@pytest.mark.parametrize(
+    ("fields", "cause"),
+    [
+        ({"address": 0x1040}, Cause.BAD_ADDRESS),
+        ({"address": 1 << 20}, Cause.BAD_ADDRESS),
+        ({"address": CORE_BASE}, Cause.BAD_ADDRESS),
+        ({"address": CORE_BASE, "dma_engine": 15}, Cause.BAD_ADDRESS),
+        ({"address": 0x1000, "dma_engine": 2}, Cause.BAD_DMA_ENGINE),
+        ({"address": 0x1000, "dma_engine": 15, "imm": 0}, Cause.BAD_DMA_ENGINE),
+        ({"address": (1 << 20) - 128, "dma_engine": 1}, Cause.NONE),
+    ],
+)
 def test_trigger_faults(small_buffer, fields, cause):
     result = small_buffer.run([instruction("dma_trigger", use_imm=1, **{"imm": 1} | fields), HALT])
     assert result.cause == cause
@@ -280,10 +334,17 @@ def test_stream_address_must_be_aligned(small_buffer, at):
     assert bool(result.fetches) == (at % 0x80 == 0)
 
 
-@pytest.mark.parametrize(("address", "length", "good"), [
-    ((1 << 20) - 128, 1, True), ((1 << 20) - 128, 2, False), (1 << 20, 1, False), (CORE_BASE, 1, False),
-    ((1 << 64) - 128, 1, False), (0, 0xFFFFFFFF, False),
-])
+@pytest.mark.parametrize(
+    ("address", "length", "good"),
+    [
+        ((1 << 20) - 128, 1, True),
+        ((1 << 20) - 128, 2, False),
+        (1 << 20, 1, False),
+        (CORE_BASE, 1, False),
+        ((1 << 64) - 128, 1, False),
+        (0, 0xFFFFFFFF, False),
+    ],
+)
 def test_stream_must_lie_in_hbm(small_buffer, address, length, good):
     result = small_buffer.run([HALT], address=address, length=length)
     assert result.cause == (Cause.NONE if good else Cause.BAD_ADDRESS)
@@ -291,11 +352,16 @@ def test_stream_must_lie_in_hbm(small_buffer, address, length, good):
 
 
 def test_length_zero_stays_idle_and_clears(small_buffer):
-    first, second, third = small_buffer.run_all([
-        ([move(1, 1), instruction("notify", imm=3), HALT], {}), ([], {}), ([HALT], {})])
+    first, second, third = small_buffer.run_all(
+        [([move(1, 1), instruction("notify", imm=3), HALT], {}), ([], {}), ([HALT], {})]
+    )
     assert first.gpr[1] == 1
     assert (second.state, second.cause, second.retired, second.notify_count) == (
-        State.IDLE, Cause.NONE, 0, 0)
+        State.IDLE,
+        Cause.NONE,
+        0,
+        0,
+    )
     assert third.state == State.HALTED and third.gpr[1] == 0
 
 
@@ -320,13 +386,26 @@ def test_updates_of_control_instructions(small_buffer):
 
 def test_registers_in_wait_and_update(small_buffer):
     program = [
-        move(9, 5), move(63, 7),
-        instruction("sem_update", update_kind=Update.ADD, update_reg=1, update_value=9,
-                    update_semaphore=1),
-        instruction("sem_wait", wait=1, wait_reg=1, wait_value=9, wait_semaphore=1,
-                    update_kind=Update.SET, update_reg=1, update_value=63, update_semaphore=2),
+        move(9, 5),
+        move(63, 7),
+        instruction(
+            "sem_update", update_kind=Update.ADD, update_reg=1, update_value=9, update_semaphore=1
+        ),
+        instruction(
+            "sem_wait",
+            wait=1,
+            wait_reg=1,
+            wait_value=9,
+            wait_semaphore=1,
+            update_kind=Update.SET,
+            update_reg=1,
+            update_value=63,
+            update_semaphore=2,
+        ),
         move(9, 6),
-        instruction("sem_wait", wait=1, wait_reg=1, wait_value=9, wait_semaphore=1), HALT]
+        instruction("sem_wait", wait=1, wait_reg=1, wait_value=9, wait_semaphore=1),
+        HALT,
+    ]
     result = small_buffer.run(program, watchdog=50)
     assert result.semaphores[2] == 7
     assert (result.cause, result.pc) == (Cause.WAIT_TIMEOUT, 5)
@@ -336,19 +415,25 @@ def test_registers_in_wait_and_update(small_buffer):
 @pytest.mark.parametrize("writer", ["reg_alu", "reg_load"])
 def test_a_register_is_read_after_the_instruction_before_wrote_it(vector, writer):
     # Twice through the same instructions, so that the second time they come out of the buffer.
-    write = (count_up(9) if writer == "reg_alu"
-             else instruction("reg_load", rd=9, address=0x40))
-    program = [instruction("loop", use_imm=1, imm=3, target=4), count_up(8), write,
-               instruction("sem_update", update_kind=Update.ADD, update_reg=1, update_value=9,
-                           update_semaphore=1), HALT]
+    write = count_up(9) if writer == "reg_alu" else instruction("reg_load", rd=9, address=0x40)
+    program = [
+        instruction("loop", use_imm=1, imm=3, target=4),
+        count_up(8),
+        write,
+        instruction(
+            "sem_update", update_kind=Update.ADD, update_reg=1, update_value=9, update_semaphore=1
+        ),
+        HALT,
+    ]
     result = vector.run(program, world=World(bus_memory={0x40: 100}))
     assert result.semaphores[1] == (1 + 2 + 3 if writer == "reg_alu" else 300)
     assert result.gpr[8] == 3
 
 
 def test_clear_makes_an_error_idle_and_the_next_run_is_clean(small_buffer):
-    first, second = small_buffer.run_all([
-        ([instruction("reg_load", address=1)], {"clear": True}), ([move(1, 2), HALT], {})])
+    first, second = small_buffer.run_all(
+        [([instruction("reg_load", address=1)], {"clear": True}), ([move(1, 2), HALT], {})]
+    )
     assert (first.state, first.cause) == (State.ERROR, Cause.BAD_ADDRESS)
     assert small_buffer.cleared == (State.IDLE, Cause.NONE)
     assert (second.state, second.cause, second.gpr[1]) == (State.HALTED, Cause.NONE, 2)

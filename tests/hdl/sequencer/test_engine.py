@@ -63,12 +63,19 @@ def test_updates_follow_their_events_in_order(vector, seed):
         if kind == "copy":
             program.append(copy(**fields))
         elif kind == "empty":
-            program.append(copy(**fields, **{rng.choice(["dst__count3", "src0__partition_count"]): 0}))
+            program.append(
+                copy(**fields, **{rng.choice(["dst__count3", "src0__partition_count"]): 0})
+            )
         else:
             program.append(instruction("nop", **fields))
         plan.append((kind == "copy", at_read))
-    world = World(seed=seed, engine_stall=rng.choice([0, 0.5]), read_latency=(1, rng.choice([1, 30])),
-                  complete_latency=(0, rng.choice([0, 30])), update_stall=rng.choice([0, 0.3, 0.9]))
+    world = World(
+        seed=seed,
+        engine_stall=rng.choice([0, 0.5]),
+        read_latency=(1, rng.choice([1, 30])),
+        complete_latency=(0, rng.choice([0, 30])),
+        update_stall=rng.choice([0, 0.3, 0.9]),
+    )
     result = vector.run([*program, HALT], world=world)
     assert result.state == State.HALTED and result.retired == 61
     assert len(result.issues) == sum(engine for engine, _ in plan)
@@ -85,11 +92,15 @@ def test_update_at_read_comes_before_completion(vector):
     assert fired[1] < completes[0] <= completes[1] <= fired[2]
 
 
-@pytest.mark.parametrize("name", ["sem_update", "notify", "reg_load", "reg_store", "dma_trigger",
-                                  "halt"])
+@pytest.mark.parametrize(
+    "name", ["sem_update", "notify", "reg_load", "reg_store", "dma_trigger", "halt"]
+)
 def test_fenced_instructions_wait_for_everything_before(vector, name):
-    fields = {"dma_trigger": {"use_imm": 1, "imm": 1, "address": 0x80},
-              "reg_load": {"address": 0x40}, "reg_store": {"address": 0x40}}.get(name, {})
+    fields = {
+        "dma_trigger": {"use_imm": 1, "imm": 1, "address": 0x80},
+        "reg_load": {"address": 0x40},
+        "reg_store": {"address": 0x40},
+    }.get(name, {})
     program = [copy(), copy(), instruction(name, **fields, **adds(9)), HALT]
     result = vector.run(program, world=World(read_latency=(9, 9), complete_latency=(60, 60)))
     done = times(result, "complete")[1]
@@ -120,9 +131,13 @@ NUMBERS = (-0x80000000, -5, -1, 0, 1, 0x7FFFFFFF)
 def test_wait_compares_signed(vector, have):
     jobs = []
     for value in NUMBERS:
-        program = [instruction("sem_update", update_kind=Update.SET, update_semaphore=200,
-                               update_value=have),
-                   copy(wait=1, wait_semaphore=200, wait_value=value), HALT]
+        program = [
+            instruction(
+                "sem_update", update_kind=Update.SET, update_semaphore=200, update_value=have
+            ),
+            copy(wait=1, wait_semaphore=200, wait_value=value),
+            HALT,
+        ]
         jobs.append((program, {"watchdog": 30}))
     for value, result in zip(NUMBERS, vector.run_all(jobs), strict=True):
         assert len(result.issues) == (have >= value), value
@@ -132,8 +147,11 @@ def test_wait_compares_signed(vector, have):
 
 
 def test_wait_holds_until_the_value_is_reached(vector):
-    program = [instruction("sem_update", update_kind=Update.SET, update_semaphore=4, update_value=-1),
-               copy(wait=1, wait_semaphore=4, wait_value=1), HALT]
+    program = [
+        instruction("sem_update", update_kind=Update.SET, update_semaphore=4, update_value=-1),
+        copy(wait=1, wait_semaphore=4, wait_value=1),
+        HALT,
+    ]
     world = World(poke=((150, 4, Update.INCREMENT, 0), (170, 4, Update.INCREMENT, 0)))
     result = vector.run(program, world=world)
     assert result.events[0][0] > 170 and State.WAITING in result.states
@@ -152,7 +170,11 @@ def test_watchdog(vector, watchdog):
     program = [copy(), instruction("sem_wait", wait=1, wait_semaphore=3, wait_value=2), HALT]
     result = vector.run(program, watchdog=watchdog)
     assert (result.state, result.cause, result.pc, result.retired) == (
-        State.ERROR, Cause.WAIT_TIMEOUT, 1, 1)
+        State.ERROR,
+        Cause.WAIT_TIMEOUT,
+        1,
+        1,
+    )
     assert (result.wait_semaphore, result.wait_value) == (3, 2)
 
 
@@ -176,7 +198,12 @@ def test_wait_that_is_met_in_time_is_no_timeout(vector):
 
 
 def test_after_an_error_issued_work_completes_and_updates(vector):
-    program = [copy(**adds(1)), copy(**adds(2)), instruction("reg_load", address=0) | 1 << 900, HALT]
+    program = [
+        copy(**adds(1)),
+        copy(**adds(2)),
+        instruction("reg_load", address=0) | 1 << 900,
+        HALT,
+    ]
     result = vector.run(program, world=World(read_latency=(9, 9), complete_latency=(70, 70)))
     assert (result.state, result.cause, result.pc) == (State.ERROR, Cause.RESERVED_BITS, 2)
     assert result.semaphores[1] == 3 and result.retired == 2
@@ -184,8 +211,11 @@ def test_after_an_error_issued_work_completes_and_updates(vector):
 
 
 def test_instruction_without_work_is_not_issued(vector):
-    program = [copy(dst__count0=0, src0__offset=0xFFFFFF, **adds(5)),
-               copy(wait=1, wait_semaphore=1, wait_value=5), HALT]
+    program = [
+        copy(dst__count0=0, src0__offset=0xFFFFFF, **adds(5)),
+        copy(wait=1, wait_semaphore=1, wait_value=5),
+        HALT,
+    ]
     result = vector.run(program, watchdog=50)
     assert len(result.issues) == 1 and result.retired == 3
 
@@ -221,8 +251,11 @@ def load(k=4, m=4):
 
 
 def multiply(k=4, m=4, n=8):
-    return instruction("multiply_moving", **operand("src0", partitions=k, dims=((1, n),)),
-                       **operand("dst", partitions=m, dims=((1, n),), space=2, dtype=0))
+    return instruction(
+        "multiply_moving",
+        **operand("src0", partitions=k, dims=((1, n),)),
+        **operand("dst", partitions=m, dims=((1, n),), space=2, dtype=0),
+    )
 
 
 def test_multiply_needs_a_fitting_load(tensor):
@@ -236,6 +269,7 @@ def test_multiply_needs_a_fitting_load(tensor):
     ]
     results = tensor.run_all(jobs)
     assert [r.cause for r in results] == [Cause.NONE, Cause.NONE] + [Cause.SHAPE_MISMATCH] * 3 + [
-        Cause.NONE]
+        Cause.NONE
+    ]
     assert [len(r.issues) for r in results] == [5, 2, 0, 1, 1, 2]
     assert [i.opcode for _, i in results[0].issues] == [0x20, 0x21, 0x20, 0x21, 0x21]

@@ -1,4 +1,6 @@
-"""Instruction buffer: far and near branches, wrap, slow memory, errors; and the rates out of the buffer."""
+"""Instruction buffer: far and near branches, wrap, slow memory, errors; and the rates out of the
+buffer.
+"""
 
 import pytest
 
@@ -24,15 +26,28 @@ def bench(request):
     return SequencerBench(preset("tiny").with_(fetch_depth=request.param), Sequencer.GPSIMD)
 
 
-SLOW = (World(), World(fetch_latency=(1, 60), seed=1), World(fetch_latency=(20, 20), seed=2),
-        World(fetch_latency=(0, 9), fetch_stall=0.6, seed=3))
+SLOW = (
+    World(),
+    World(fetch_latency=(1, 60), seed=1),
+    World(fetch_latency=(20, 20), seed=2),
+    World(fetch_latency=(0, 9), fetch_stall=0.6, seed=3),
+)
 
 
 @pytest.mark.parametrize("world", range(len(SLOW)))
 def test_straight_code_is_fetched_once(bench, world):
     # Longer than every buffer; each instruction leaves its own trace.
-    program = [instruction("reg_alu", rd=0, ra=0, use_imm=1, imm=i + 3, alu_op=RegOp.ADD if i % 2
-                           else RegOp.MULTIPLY) for i in range(80)]
+    program = [
+        instruction(
+            "reg_alu",
+            rd=0,
+            ra=0,
+            use_imm=1,
+            imm=i + 3,
+            alu_op=RegOp.ADD if i % 2 else RegOp.MULTIPLY,
+        )
+        for i in range(80)
+    ]
     result = bench.run([*program, HALT], world=SLOW[world])
     value = 0
     for i in range(80):
@@ -73,8 +88,11 @@ def test_near_branches_cost_no_fetch(bench):
 
 def test_a_loop_larger_than_the_buffer(bench):
     body = bench.config.fetch_depth + 3
-    program = [instruction("loop", use_imm=1, imm=3, target=body + 1),
-               *[add(i % 8, 1) for i in range(body)], HALT]
+    program = [
+        instruction("loop", use_imm=1, imm=3, target=body + 1),
+        *[add(i % 8, 1) for i in range(body)],
+        HALT,
+    ]
     result = bench.run(program, world=World(fetch_latency=(1, 12), seed=5))
     assert sum(result.gpr) == 3 * body
     assert len(result.fetches) > 2 * body
@@ -92,9 +110,15 @@ def test_a_forward_branch_to_what_is_under_way_waits_for_it(bench):
 @pytest.mark.parametrize("bad", [0, 1, 5])
 def test_fetch_error_is_reported_where_it_is_executed(bench, bad):
     program = [add(1, 1) for _ in range(8)] + [HALT]
-    result = bench.run(program, world=World(fetch_errors={128 * bad}, fetch_latency=(1, 20), seed=bad))
+    result = bench.run(
+        program, world=World(fetch_errors={128 * bad}, fetch_latency=(1, 20), seed=bad)
+    )
     assert (result.state, result.cause, result.pc, result.retired) == (
-        State.ERROR, Cause.BUS_ERROR, bad, bad)
+        State.ERROR,
+        Cause.BUS_ERROR,
+        bad,
+        bad,
+    )
 
 
 def test_fetch_error_of_an_instruction_that_is_jumped_over(bench):
@@ -124,9 +148,14 @@ def steady(times, count):
 
 
 def test_an_engine_instruction_leaves_every_five_cycles(vector):
-    copy = instruction("tensor_copy", **operand("src0", dims=((1, 8),)),
-                       **operand("dst", dims=((1, 8),), offset=64), update_kind=1,
-                       wait=1, wait_value=0)
+    copy = instruction(
+        "tensor_copy",
+        **operand("src0", dims=((1, 8),)),
+        **operand("dst", dims=((1, 8),), offset=64),
+        update_kind=1,
+        wait=1,
+        wait_value=0,
+    )
     program = [instruction("loop", use_imm=1, imm=8, target=9), *[copy] * 8, HALT]
     result = vector.run(program)
     times = [t for t, _ in result.issues]
@@ -137,10 +166,17 @@ def test_an_engine_instruction_leaves_every_five_cycles(vector):
 
 
 def test_nested_loop_ends_cost_nothing(vector):
-    copy = instruction("tensor_copy", **operand("src0", dims=((1, 8),)),
-                       **operand("dst", dims=((1, 8),), offset=64))
-    program = [instruction("loop", use_imm=1, imm=9, target=3),
-               instruction("loop", use_imm=1, imm=1, target=3), copy, HALT]
+    copy = instruction(
+        "tensor_copy",
+        **operand("src0", dims=((1, 8),)),
+        **operand("dst", dims=((1, 8),), offset=64),
+    )
+    program = [
+        instruction("loop", use_imm=1, imm=9, target=3),
+        instruction("loop", use_imm=1, imm=1, target=3),
+        copy,
+        HALT,
+    ]
     result = vector.run(program)
     times = [t for t, _ in result.issues]
     # A loop instruction and a copy: 6 + 5.
@@ -164,9 +200,11 @@ CONTROL = {
 
 def loop_cycles(bench, make, count):
     """Cycles of one pass through a loop of `count` of them and a nop, which the buffer holds."""
+
     def program(runs):
         body = [make(pc) for pc in range(1, count + 1)]
         return [instruction("loop", use_imm=1, imm=runs, target=count + 2), *body, NOP, HALT]
+
     few, many = (bench.run(program(runs)) for runs in (10, 20))
     assert many.retired - few.retired == 10 * (count + 1)
     return (many.cycles - few.cycles) / 10

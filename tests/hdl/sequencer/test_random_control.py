@@ -26,7 +26,9 @@ def campaign(bench, seeds, size):
         rng = random.Random(seed)
         program = ControlPrograms(seed).generate(size)
         memory = {DATA + 4 * i: rng.getrandbits(32) for i in range(DATA_WORDS)}
-        status, semaphores, chip = golden_result(bench.config, bench.dut.index, program, memory=memory)
+        status, semaphores, chip = golden_result(
+            bench.config, bench.dut.index, program, memory=memory
+        )
         result = bench.run(program, world=random_world(rng, memory), watchdog=100, limit=100000)
         assert_same(result, status, semaphores)
         for address in memory:
@@ -39,13 +41,13 @@ def campaign(bench, seeds, size):
 
 
 def test_random_programs(small_buffer):
-    causes = campaign(small_buffer, range(40), 40)
-    assert causes[Cause.NONE] > 20 and len(causes) >= 3
+    causes = campaign(small_buffer, range(20), 40)
+    assert causes[Cause.NONE] >= 10 and len(causes) >= 3
 
 
 def test_random_programs_with_an_engine(vector):
-    causes = campaign(vector, range(100, 110), 60)
-    assert causes[Cause.NONE] >= 5
+    causes = campaign(vector, range(100, 105), 60)
+    assert causes[Cause.NONE] >= 3
 
 
 @pytest.mark.nightly

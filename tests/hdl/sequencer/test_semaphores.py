@@ -50,12 +50,17 @@ def test_concurrent_updates_are_all_applied(updaters):
                 kind = rng.choice([Update.INCREMENT, Update.DECREMENT, Update.ADD, Update.NONE])
                 value = rng.randint(-1000, 1000)
                 await send(ctx, port, semaphore, kind, value)
-                change = {Update.INCREMENT: 1, Update.DECREMENT: -1, Update.ADD: value,
-                          Update.NONE: 0}[kind]
+                change = {
+                    Update.INCREMENT: 1,
+                    Update.DECREMENT: -1,
+                    Update.ADD: value,
+                    Update.NONE: 0,
+                }[kind]
                 totals[semaphore] = totals.get(semaphore, 0) + change
                 if rng.random() < 0.3:
                     await ctx.tick().repeat(rng.randint(1, 5))
             finished.append(number)
+
         return process
 
     async def check(ctx):
@@ -112,13 +117,16 @@ def test_update_is_visible_in_the_second_cycle_and_set_replaces():
     simulate(dut, bench)
 
 
-@pytest.mark.parametrize(("start", "kind", "value", "result"), [
-    (0x7FFFFFFF, Update.INCREMENT, 0, -0x80000000),
-    (-0x80000000, Update.DECREMENT, 0, 0x7FFFFFFF),
-    (0x7FFFFFFF, Update.ADD, 0x7FFFFFFF, -2),
-    (-0x80000000, Update.ADD, -0x80000000, 0),
-    (-1, Update.ADD, -0x80000000, 0x7FFFFFFF),
-])
+@pytest.mark.parametrize(
+    ("start", "kind", "value", "result"),
+    [
+        (0x7FFFFFFF, Update.INCREMENT, 0, -0x80000000),
+        (-0x80000000, Update.DECREMENT, 0, 0x7FFFFFFF),
+        (0x7FFFFFFF, Update.ADD, 0x7FFFFFFF, -2),
+        (-0x80000000, Update.ADD, -0x80000000, 0),
+        (-1, Update.ADD, -0x80000000, 0x7FFFFFFF),
+    ],
+)
 def test_overflow_wraps_and_latches_the_first(start, kind, value, result):
     dut = Semaphores(TINY, 1)
 
@@ -144,13 +152,16 @@ def test_overflow_wraps_and_latches_the_first(start, kind, value, result):
     simulate(dut, bench)
 
 
-@pytest.mark.parametrize(("start", "kind", "value"), [
-    (0x7FFFFFFE, Update.INCREMENT, 0),
-    (-0x7FFFFFFF, Update.DECREMENT, 0),
-    (0x7FFFFFFF, Update.ADD, -0x80000000),
-    (-0x80000000, Update.ADD, 0x7FFFFFFF),
-    (0x7FFFFFFF, Update.SET, -0x80000000),
-])
+@pytest.mark.parametrize(
+    ("start", "kind", "value"),
+    [
+        (0x7FFFFFFE, Update.INCREMENT, 0),
+        (-0x7FFFFFFF, Update.DECREMENT, 0),
+        (0x7FFFFFFF, Update.ADD, -0x80000000),
+        (-0x80000000, Update.ADD, 0x7FFFFFFF),
+        (0x7FFFFFFF, Update.SET, -0x80000000),
+    ],
+)
 def test_the_whole_signed_range_is_no_overflow(start, kind, value):
     dut = Semaphores(TINY, 1)
 
