@@ -227,7 +227,8 @@ module hbm #(
 
             ar_open[p] <= r_count[p] < Q && chance[55:48] >= stall;
             aw_open[p] <= a_count[p] < Q && b_count[p] < Q / 2 && chance[63:56] >= stall;
-            w_open[p] <= a_count[p] != 0 && b_count[p] < Q && w_credit[p] >= 10'd256 && chance[23:16] >= stall;
+            // The credit of the next cycle counts: what is taken then is paid for then.
+            w_open[p] <= a_count[p] != 0 && b_count[p] < Q && w_credit[p] + rate >= 10'd256 && chance[23:16] >= stall;
         end
 
         if (rst) begin
