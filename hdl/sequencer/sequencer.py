@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
 from hdl.lib.axi import AxiRead
+from hdl.lib.check import check_stream
 from hdl.lib.issue import EngineSignature
 from hdl.lib.localbus import LocalBus
 from hdl.sequencer.execute import Execute
@@ -151,6 +152,14 @@ class Sequencer(wiring.Component):
         connect(m, updates.update, flipped(self.update))
         connect(m, execute.issue, flipped(self.engine.issue))
         self._status(m, state, start, execute, updates)
+        for port, name in (
+            (self.fetch.ar, "fetch"),
+            (self.engine.issue, "issue"),
+            (self.update, "update"),
+            (self.trigger, "trigger"),
+            (self.bus.req, "bus"),
+        ):
+            check_stream(m, platform, port, f"{self.index.text}_{name}")
         return m
 
     def _status(self, m, state, start, execute, updates):

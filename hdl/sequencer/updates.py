@@ -5,6 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
+from hdl.lib.check import check
 from hdl.lib.ram import LutRam
 from hdl.lib.tile import add_tile
 from hdl.sequencer.layout import bind
@@ -133,4 +134,6 @@ class Updates(wiring.Component):
                     )
                 ),
             ]
+        for name, pulse in pulses.items():
+            check(m, platform, ~(pulse & self.empty), f"updates: {name} without an instruction")
         return m
