@@ -180,6 +180,25 @@ def test_chains_of_dependent_instructions(stages, count):
         assert_run(run, program, *memories)
 
 
+@pytest.mark.parametrize("index", [0, 1])
+def test_the_upper_half_of_a_column_is_a_hazard_too(index):
+    """An instruction that writes only the upper BF16 of an FP32 column holds its reader."""
+    used = {f"column{index}": column(SBUF, 64), f"imm{1 - index}": 0x3F800000}
+    program = [
+        instruction("memset", dst=flat(SBUF, 66, 1, dtype=DType.BF16), imm0=0x41200000),
+        instruction(
+            "tensor_scalar",
+            src0=flat(PSUM, 0, 4),
+            dst=flat(PSUM, 64, 4),
+            op0=int(AluOp.MULTIPLY),
+            op1=int(AluOp.MULTIPLY),
+            **used,
+        ),
+    ]
+    run, *memories = run_directed(program)
+    assert_run(run, program, *memories)
+
+
 def disjoint_program():
     """40 instructions, each with memory of its own."""
     rng = np.random.default_rng(11)
