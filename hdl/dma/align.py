@@ -23,34 +23,48 @@ _BITS = 8 * WORD_BYTES
 def _row_layout(config):
     """A row ready to be stepped through.
 
-    rotate: source byte b goes to destination byte b + rotate mod 16.  ahead: the first source word fills no destination word
-    alone and is fetched one step early.  words_in, words_out: what the row touches; head, tail: its first byte in the first
-    word, the byte after its last in the last word (0 = 16).
+    rotate: source byte b goes to destination byte b + rotate mod 16.  ahead: the first source word
+    fills no destination word alone and is fetched one step early.  words_in, words_out: what the
+    row touches; head, tail: its first byte in the first word, the byte after its last in the last
+    word (0 = 16).
     """
-    return data.StructLayout({
-        "end": 1, "sbuf": 1, "word": word_bits(config), "rotate": _LOG2, "ahead": 1,
-        "words_in": beat_bits(config), "words_out": beat_bits(config),
-        "head": _LOG2, "tail": _LOG2, "bytes": length_bits(config),
-    })
+    return data.StructLayout(
+        {
+            "end": 1,
+            "sbuf": 1,
+            "word": word_bits(config),
+            "rotate": _LOG2,
+            "ahead": 1,
+            "words_in": beat_bits(config),
+            "words_out": beat_bits(config),
+            "head": _LOG2,
+            "tail": _LOG2,
+            "bytes": length_bits(config),
+        }
+    )
 
 
 class Realigner(wiring.Component):
-    """Moves bytes from their source offset within 16 bytes to their destination offset, and marks write bursts.
+    """Moves bytes from their source offset within 16 bytes to their destination offset, and marks
+    write bursts.
 
-    Members: `row` In stream, `word` In stream (the words of those rows), `out` Out stream of `sink_word_layout`, one per
-    destination word, and one with `end` per descriptor.  The read error of a word goes along in `error`.
+    Members: `row` In stream, `word` In stream (the words of those rows), `out` Out stream of
+    `sink_word_layout`, one per destination word, and one with `end` per descriptor.  The read error
+    of a word goes along in `error`.
 
-    One destination word a cycle.  A row that begins later in its source word than in its destination word takes one
-    cycle more.  Latency 3 cycles.
+    One destination word a cycle.  A row that begins later in its source word than in its
+    destination word takes one cycle more.  Latency 3 cycles.
     """
 
     def __init__(self, config):
         self.config = config
-        super().__init__({
-            "row": In(stream.Signature(sink_row_layout(config))),
-            "word": In(stream.Signature(source_word_layout())),
-            "out": Out(stream.Signature(sink_word_layout(config))),
-        })
+        super().__init__(
+            {
+                "row": In(stream.Signature(sink_row_layout(config))),
+                "word": In(stream.Signature(source_word_layout())),
+                "out": Out(stream.Signature(sink_word_layout(config))),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -61,7 +75,11 @@ class Realigner(wiring.Component):
     def _prepare(self, m):
         """Register with the next row, its sums done."""
         layout = _row_layout(self.config)
-        waiting, valid, wanted = Signal(layout, name="waiting"), Signal(name="waiting_valid"), Signal(name="wanted")
+        waiting, valid, wanted = (
+            Signal(layout, name="waiting"),
+            Signal(name="waiting_valid"),
+            Signal(name="wanted"),
+        )
         row = self.row.p
         head = row.byte[:_LOG2]
         stop = Signal(length_bits(self.config) + 1)
@@ -101,14 +119,18 @@ class Realigner(wiring.Component):
             with m.If(row.ahead):
                 m.d.sync += row.ahead.eq(0)
             with m.Else():
-                m.d.sync += [fresh.eq(0), row.word.eq(row.word + 1), row.words_out.eq(row.words_out - 1)]
+                m.d.sync += [
+                    fresh.eq(0),
+                    row.word.eq(row.word + 1),
+                    row.words_out.eq(row.words_out - 1),
+                ]
 
         # Stage 1: the source word rotated, and everything about the destination word.
         out = self.out.p
         held = Signal.like(out, name="held")
         held_valid, held_fills, held_rotate = Signal(), Signal(), Signal(_LOG2)
         passes = Signal()
-        in_burst = row.word[:ceil_log2(BURST_BEATS)]
+        in_burst = row.word[: ceil_log2(BURST_BEATS)]
         left = Signal(ceil_log2(BURST_BEATS))
         closes = Signal()
         m.d.comb += [
@@ -128,7 +150,8 @@ class Realigner(wiring.Component):
                 held.word.eq(row.word),
                 held.mask.eq(
                     Mux(fresh, everything << row.head, everything)
-                    & Mux(last_out & (row.tail != 0), ~(everything << row.tail), everything)),
+                    & Mux(last_out & (row.tail != 0), ~(everything << row.tail), everything)
+                ),
                 held.data.eq(self._rotate(m, self.word.p.data, row.rotate)),
                 held.first.eq(fresh | (in_burst == 0)),
                 held.last.eq(last_out | closes),

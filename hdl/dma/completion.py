@@ -28,24 +28,32 @@ class Completion(wiring.Component):
     """
 
     def __init__(self):
-        super().__init__({
-            "ending": In(stream.Signature(Ending)),
-            "ticket": In(stream.Signature(Ticket)),
-            "b": In(stream.Signature(write_response_layout())),
-            "acknowledged": Out(Ticket.as_shape()["burst"].shape),
-            "update": Out(stream.Signature(SemaphoreUpdate)),
-            "retired": Out(1),
-            "completed": Out(1),
-            "failed": Out(1),
-            "cause": Out(2),
-            "address": Out(64),
-        })
+        super().__init__(
+            {
+                "ending": In(stream.Signature(Ending)),
+                "ticket": In(stream.Signature(Ticket)),
+                "b": In(stream.Signature(write_response_layout())),
+                "acknowledged": Out(Ticket.as_shape()["burst"].shape),
+                "update": Out(stream.Signature(SemaphoreUpdate)),
+                "retired": Out(1),
+                "completed": Out(1),
+                "failed": Out(1),
+                "cause": Out(2),
+                "address": Out(64),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
         write_error = Signal()
         acknowledged_all, ended, bus_error, bad, silent, taken = (
-            Signal(), Signal(), Signal(), Signal(), Signal(), Signal())
+            Signal(),
+            Signal(),
+            Signal(),
+            Signal(),
+            Signal(),
+            Signal(),
+        )
         ending = self.ending.p
         m.d.comb += [
             acknowledged_all.eq(self.ticket.valid & (self.acknowledged == self.ticket.p.burst)),

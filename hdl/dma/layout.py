@@ -9,9 +9,11 @@ from isa.geometry import WORD_BYTES
 
 DIMS = 3
 BURST_BEATS = 32
-"""Beats of the longest burst; bursts end at multiples of it, so they never cross 4 KiB and lose little credit."""
+"""Beats of the longest burst; bursts end at multiples of it, so they never cross 4 KiB and lose
+little credit."""
 BEAT_FIFO = 128
-"""Beats read but not yet written: covers a memory latency of about BEAT_FIFO - BURST_BEATS cycles at full rate."""
+"""Beats read but not yet written: covers a memory latency of about BEAT_FIFO - BURST_BEATS cycles
+at full rate."""
 ROW_FIFO = 32
 """Rows read but not yet written."""
 TRIGGER_FIFO = 8
@@ -26,12 +28,16 @@ FETCH_AHEAD = 2
 """Descriptors fetched before the walker needs them."""
 
 WALK_BITS = 46
-"""Bits of an address while it is walked.  Rows are valid below 2^44 + 2^26 and a stride is below 2^31, so a row that has
-left the map is seen as such before these bits could wrap round."""
+"""Bits of an address while it is walked.  Rows are valid below 2^44 + 2^26 and a stride is below
+2^31, so a row that has left the map is seen as such before these bits could wrap round."""
+
 
 def place_bits(config):
     """Bits of a byte position in HBM, or in SBUF counted as partition * stride + byte."""
-    return max(ceil_log2(config.hbm_bytes), ceil_log2(config.sbuf_stride_bytes) + ceil_log2(config.partitions))
+    return max(
+        ceil_log2(config.hbm_bytes),
+        ceil_log2(config.sbuf_stride_bytes) + ceil_log2(config.partitions),
+    )
 
 
 def word_bits(config):
@@ -50,7 +56,8 @@ def beat_bits(config):
 
 
 class Job(data.Struct):
-    """A fetched descriptor.  cause: DmaCause found while fetching; when it is not NONE only `address` counts."""
+    """A fetched descriptor.  cause: DmaCause found while fetching; when it is not NONE only
+    `address` counts."""
 
     address: 64
     cause: 2
@@ -64,7 +71,8 @@ class Job(data.Struct):
 
 
 class Ending(data.Struct):
-    """What completion needs of a descriptor: cause found before the bytes moved, and what to do when they have."""
+    """What completion needs of a descriptor: cause found before the bytes moved, and what to do
+    when they have."""
 
     address: 64
     cause: 2
@@ -72,14 +80,16 @@ class Ending(data.Struct):
 
 
 class Ticket(data.Struct):
-    """End of a descriptor on the write side: complete when write burst number `burst` is acknowledged."""
+    """End of a descriptor on the write side: complete when write burst number `burst` is
+    acknowledged."""
 
     burst: ceil_log2(OUTSTANDING_WRITES) + 1
     poisoned: 1
 
 
 def place_layout(config):
-    """Where a row begins: `sbuf` selects the memory, `byte` counts from its start (partition * stride + byte in SBUF)."""
+    """Where a row begins: `sbuf` selects the memory, `byte` counts from its start (partition *
+    stride + byte in SBUF)."""
     return data.StructLayout({"sbuf": 1, "byte": place_bits(config)})
 
 
@@ -89,10 +99,17 @@ def source_row_layout(config):
 
 
 def sink_row_layout(config):
-    """What the write side needs of a row; `end` marks the end of a descriptor and carries no row."""
-    return data.StructLayout({
-        "end": 1, "sbuf": 1, "byte": place_bits(config), "src_offset": ceil_log2(WORD_BYTES), "bytes": length_bits(config),
-    })
+    """What the write side needs of a row; `end` marks the end of a descriptor and carries no
+    row."""
+    return data.StructLayout(
+        {
+            "end": 1,
+            "sbuf": 1,
+            "byte": place_bits(config),
+            "src_offset": ceil_log2(WORD_BYTES),
+            "bytes": length_bits(config),
+        }
+    )
 
 
 def source_word_layout():
@@ -103,13 +120,24 @@ def source_word_layout():
 def sink_word_layout(config):
     """A word as it is to be written, or the `end` of a descriptor.
 
-    mask: bytes to write; error: a source word of it had an error; first, last, len (beats - 1): place in its burst;
-    row_last: last word of a row of `bytes` bytes.
+    mask: bytes to write; error: a source word of it had an error; first, last, len (beats - 1):
+    place in its burst; row_last: last word of a row of `bytes` bytes.
     """
-    return data.StructLayout({
-        "end": 1, "sbuf": 1, "word": word_bits(config), "mask": WORD_BYTES, "data": 8 * WORD_BYTES, "error": 1,
-        "first": 1, "last": 1, "len": ceil_log2(BURST_BEATS), "row_last": 1, "bytes": length_bits(config),
-    })
+    return data.StructLayout(
+        {
+            "end": 1,
+            "sbuf": 1,
+            "word": word_bits(config),
+            "mask": WORD_BYTES,
+            "data": 8 * WORD_BYTES,
+            "error": 1,
+            "first": 1,
+            "last": 1,
+            "len": ceil_log2(BURST_BEATS),
+            "row_last": 1,
+            "bytes": length_bits(config),
+        }
+    )
 
 
 class Trigger(data.Struct):

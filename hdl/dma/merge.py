@@ -10,21 +10,25 @@ from hdl.lib.fifo import StreamFifo
 
 
 class ReadMerge(wiring.Component):
-    """Sends two sources of bursts to one port; the answers come in order, so a FIFO of origins tells whose they are.
+    """Sends two sources of bursts to one port; the answers come in order, so a FIFO of origins
+    tells whose they are.
 
-    Members: `fetch_ar` (goes first), `data_ar` In streams; `fetch_valid`, `data_valid`, `r` Out, the answer of either, which
-    must accept it; `port` Out AxiRead.  One burst a cycle, at most OUTSTANDING_READS outstanding.
+    Members: `fetch_ar` (goes first), `data_ar` In streams; `fetch_valid`, `data_valid`, `r` Out,
+    the answer of either, which must accept it; `port` Out AxiRead.  One burst a cycle, at most
+    OUTSTANDING_READS outstanding.
     """
 
     def __init__(self, config):
-        super().__init__({
-            "fetch_ar": In(stream.Signature(address_layout())),
-            "data_ar": In(stream.Signature(address_layout())),
-            "fetch_valid": Out(1),
-            "data_valid": Out(1),
-            "r": Out(source_word_layout()),
-            "port": Out(AxiRead(config)),
-        })
+        super().__init__(
+            {
+                "fetch_ar": In(stream.Signature(address_layout())),
+                "data_ar": In(stream.Signature(address_layout())),
+                "fetch_valid": Out(1),
+                "data_valid": Out(1),
+                "r": Out(source_word_layout()),
+                "port": Out(AxiRead(config)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()

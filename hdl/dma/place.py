@@ -14,15 +14,21 @@ _WINDOW_BITS = ceil_log2(PSUM_OFFSET)
 class RowPlace(wiring.Component):
     """Checks the range [address, address + bytes), bytes > 0.
 
-    Members: `take`, `address`, `bytes` In; one cycle after `take`: `ok` (inside HBM, or inside one partition of SBUF) and
-    `place` (see `place_layout`), held until the next `take`.
+    Members: `take`, `address`, `bytes` In; one cycle after `take`: `ok` (inside HBM, or inside one
+    partition of SBUF) and `place` (see `place_layout`), held until the next `take`.
     """
 
     def __init__(self, config):
         self.config = config
-        super().__init__({
-            "take": In(1), "address": In(WALK_BITS), "bytes": In(32), "ok": Out(1), "place": Out(place_layout(config)),
-        })
+        super().__init__(
+            {
+                "take": In(1),
+                "address": In(WALK_BITS),
+                "bytes": In(32),
+                "ok": Out(1),
+                "place": Out(place_layout(config)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()

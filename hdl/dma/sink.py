@@ -22,24 +22,34 @@ class SinkWriter(wiring.Component):
     sbuf_write : Out stream, write half of a SbufNarrow port
     acknowledged : In, write bursts answered since reset (modulo)
     ticket : Out stream of Ticket, one per descriptor once its SBUF writes are done
-    poisoned : from a read error until the end of its descriptor, in which time no byte is written (strobes are zero)
+    poisoned : from a read error until the end of its descriptor, in which time no byte is written
+        (strobes are zero)
     row_done, row_bytes : one pulse per row written without error
     """
 
     def __init__(self, config):
         self.config = config
-        super().__init__({
-            "word": In(stream.Signature(sink_word_layout(config))),
-            "aw": Out(stream.Signature(address_layout())),
-            "w": Out(stream.Signature(write_data_layout())),
-            "sbuf_write": Out(stream.Signature(narrow_write_layout(
-                words=config.sbuf_words, partitions=config.partitions, word_bytes=WORD_BYTES))),
-            "acknowledged": In(Ticket.as_shape()["burst"].shape),
-            "ticket": Out(stream.Signature(Ticket)),
-            "poisoned": Out(1),
-            "row_done": Out(1),
-            "row_bytes": Out(length_bits(config)),
-        })
+        super().__init__(
+            {
+                "word": In(stream.Signature(sink_word_layout(config))),
+                "aw": Out(stream.Signature(address_layout())),
+                "w": Out(stream.Signature(write_data_layout())),
+                "sbuf_write": Out(
+                    stream.Signature(
+                        narrow_write_layout(
+                            words=config.sbuf_words,
+                            partitions=config.partitions,
+                            word_bytes=WORD_BYTES,
+                        )
+                    )
+                ),
+                "acknowledged": In(Ticket.as_shape()["burst"].shape),
+                "ticket": Out(stream.Signature(Ticket)),
+                "poisoned": Out(1),
+                "row_done": Out(1),
+                "row_bytes": Out(length_bits(config)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -47,7 +57,8 @@ class SinkWriter(wiring.Component):
         stride_words = ceil_log2(self.config.sbuf_stride_bytes // WORD_BYTES)
         burst = Signal.like(self.acknowledged)
         outstanding = Signal.like(self.acknowledged)
-        # Bursts are announced as their first word enters this FIFO; behind it, addresses keep ahead of data.
+        # Bursts are announced as their first word enters this FIFO; behind it, addresses keep ahead
+        # of data.
         m.submodules.w_fifo = w_fifo = StreamFifo(write_data_layout(), depth=W_FIFO)
         wiring.connect(m, w_fifo.o, wiring.flipped(self.w))
         aw_free, w_free, sbuf_free, announce = Signal(), Signal(), Signal(), Signal()
@@ -67,13 +78,15 @@ class SinkWriter(wiring.Component):
             fire.eq(self.word.valid & self.word.ready),
         ]
         with m.If(word.end):
-            # The last SBUF word has left its register; HBM words are waited for by counting answers.
+            # The last SBUF word has left its register; HBM words are waited for by counting
+            # answers.
             m.d.comb += self.word.ready.eq(self.ticket.ready & ~self.sbuf_write.valid)
         with m.Elif(word.sbuf):
             m.d.comb += self.word.ready.eq(sbuf_free)
         with m.Else():
             m.d.comb += self.word.ready.eq(
-                w_free & (~word.first | (aw_free & (outstanding != OUTSTANDING_WRITES))))
+                w_free & (~word.first | (aw_free & (outstanding != OUTSTANDING_WRITES)))
+            )
 
         with m.If(aw_free):
             m.d.sync += [

@@ -29,23 +29,29 @@ class SourceReader(wiring.Component):
     sbuf_read : Out stream, sbuf_valid, sbuf_data : In, read half of a SbufNarrow port
     word : Out stream of words
 
-    One burst, or one SBUF word, is requested a cycle; nothing is requested for which the FIFO of BEAT_FIFO words has no
-    room, so answers never wait.  A change between HBM and SBUF waits until all answers have come, which keeps them in order.
+    One burst, or one SBUF word, is requested a cycle; nothing is requested for which the FIFO of
+    BEAT_FIFO words has no room, so answers never wait.  A change between HBM and SBUF waits until
+    all answers have come, which keeps them in order.
     """
 
     def __init__(self, config):
         self.config = config
-        super().__init__({
-            "row": In(stream.Signature(source_row_layout(config))),
-            "ar": Out(stream.Signature(address_layout())),
-            "r_valid": In(1),
-            "r": In(source_word_layout()),
-            "sbuf_read": Out(stream.Signature(
-                narrow_read_layout(words=config.sbuf_words, partitions=config.partitions))),
-            "sbuf_valid": In(1),
-            "sbuf_data": In(8 * WORD_BYTES),
-            "word": Out(stream.Signature(source_word_layout())),
-        })
+        super().__init__(
+            {
+                "row": In(stream.Signature(source_row_layout(config))),
+                "ar": Out(stream.Signature(address_layout())),
+                "r_valid": In(1),
+                "r": In(source_word_layout()),
+                "sbuf_read": Out(
+                    stream.Signature(
+                        narrow_read_layout(words=config.sbuf_words, partitions=config.partitions)
+                    )
+                ),
+                "sbuf_valid": In(1),
+                "sbuf_data": In(8 * WORD_BYTES),
+                "word": Out(stream.Signature(source_word_layout())),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -54,7 +60,8 @@ class SourceReader(wiring.Component):
         word, beats = Signal(word_bits(config)), Signal(beat_bits(config))
         burst_log2 = ceil_log2(BURST_BEATS)
 
-        # Credit: room in the FIFO that nobody has asked for; owed: words asked for that have not come.
+        # Credit: room in the FIFO that nobody has asked for; owed: words asked for that have not
+        # come.
         credit = Signal(range(BEAT_FIFO + 1), init=BEAT_FIFO)
         owed = Signal(range(BEAT_FIFO + 1))
         to_boundary, length = Signal(range(BURST_BEATS + 1)), Signal(range(BURST_BEATS + 1))
@@ -73,7 +80,8 @@ class SourceReader(wiring.Component):
             self.sbuf_read.valid.eq(may & sbuf),
             self.sbuf_read.p.word.eq(word),
             self.sbuf_read.p.partition.eq(
-                word >> ceil_log2(config.sbuf_stride_bytes // WORD_BYTES)),
+                word >> ceil_log2(config.sbuf_stride_bytes // WORD_BYTES)
+            ),
             issue.eq(may & Mux(sbuf, self.sbuf_read.ready, self.ar.ready)),
             asked.eq(Mux(issue, length, 0)),
             self.row.ready.eq(~active | (issue & whole)),
@@ -82,7 +90,10 @@ class SourceReader(wiring.Component):
             m.d.sync += [word.eq(word + length), beats.eq(beats - length), owed_sbuf.eq(sbuf)]
         with m.If(self.row.ready):
             m.d.sync += [
-                active.eq(self.row.valid), sbuf.eq(self.row.p.sbuf), word.eq(self.row.p.word), beats.eq(self.row.p.beats),
+                active.eq(self.row.valid),
+                sbuf.eq(self.row.p.sbuf),
+                word.eq(self.row.p.word),
+                beats.eq(self.row.p.beats),
             ]
 
         m.submodules.words = words = StreamFifo(source_word_layout(), depth=BEAT_FIFO)

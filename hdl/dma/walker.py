@@ -14,28 +14,33 @@ _WORD_LOG2 = ceil_log2(WORD_BYTES)
 
 
 class RowWalker(wiring.Component):
-    """Walks a descriptor's rows, dimension 2 outermost, and sends each to the read side and to the write side.
+    """Walks a descriptor's rows, dimension 2 outermost, and sends each to the read side and to the
+    write side.
 
     Members
     -------
     job : In stream of Job, held until the descriptor's last row has been sent
-    source, sink : Out streams of the rows, always in step; an `end` follows a descriptor's rows in `sink`
+    source, sink : Out streams of the rows, always in step; an `end` follows a descriptor's rows in
+        `sink`
     ending : Out stream of Ending, in step with the `end`
     abort : In; while high, the descriptor being walked gets no more rows
 
-    A row outside the address map gives cause BAD_ADDRESS and is the last thing seen of its descriptor.  One row a cycle,
-    6 cycles or fewer between the last row of a descriptor and the first of the next.
+    A row outside the address map gives cause BAD_ADDRESS and is the last thing seen of its
+    descriptor.  One row a cycle, 6 cycles or fewer between the last row of a descriptor and the
+    first of the next.
     """
 
     def __init__(self, config):
         self.config = config
-        super().__init__({
-            "job": In(stream.Signature(Job)),
-            "source": Out(stream.Signature(source_row_layout(config))),
-            "sink": Out(stream.Signature(sink_row_layout(config))),
-            "ending": Out(stream.Signature(Ending)),
-            "abort": In(1),
-        })
+        super().__init__(
+            {
+                "job": In(stream.Signature(Job)),
+                "source": Out(stream.Signature(source_row_layout(config))),
+                "sink": Out(stream.Signature(sink_row_layout(config))),
+                "ending": Out(stream.Signature(Ending)),
+                "abort": In(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -46,7 +51,12 @@ class RowWalker(wiring.Component):
         m.d.comb += [
             *(wrap[i].eq(left[i] == 1) for i in range(DIMS)),
             last.eq(wrap[0] & wrap[1] & wrap[2]),
-            no_work.eq((job.row_bytes == 0) | (job.count[0] == 0) | (job.count[1] == 0) | (job.count[2] == 0)),
+            no_work.eq(
+                (job.row_bytes == 0)
+                | (job.count[0] == 0)
+                | (job.count[1] == 0)
+                | (job.count[2] == 0)
+            ),
         ]
         with m.If(begin):
             m.d.sync += [left[i].eq(job.count[i]) for i in range(DIMS)]
@@ -60,10 +70,14 @@ class RowWalker(wiring.Component):
         checking, offering = Signal(), Signal()
         offer_free, accepted, bad = Signal(), Signal(), Signal()
         places = {}
-        for side, first, stride in (("src", job.src_address, job.src_stride), ("dst", job.dst_address, job.dst_stride)):
+        for side, first, stride in (
+            ("src", job.src_address, job.src_stride),
+            ("dst", job.dst_address, job.dst_stride),
+        ):
             m.submodules[f"{side}_place"] = place = RowPlace(self.config)
             m.d.comb += [
-                place.take.eq(step), place.bytes.eq(job.row_bytes),
+                place.take.eq(step),
+                place.bytes.eq(job.row_bytes),
                 place.address.eq(self._address(m, side, first, stride, wrap, begin, step)),
             ]
             places[side] = place
@@ -79,7 +93,9 @@ class RowWalker(wiring.Component):
                 m.d.comb += begin.eq(self.job.valid)
                 m.d.sync += [
                     cause.eq(job.cause),
-                    beyond.eq((job.src_address[WALK_BITS:] != 0) | (job.dst_address[WALK_BITS:] != 0)),
+                    beyond.eq(
+                        (job.src_address[WALK_BITS:] != 0) | (job.dst_address[WALK_BITS:] != 0)
+                    ),
                 ]
                 with m.If(begin):
                     with m.If((job.cause != DmaCause.NONE) | no_work):
@@ -90,9 +106,8 @@ class RowWalker(wiring.Component):
                 m.d.comb += step.eq(~self.abort & ~bad & (~checking | offer_free))
                 with m.If((step & last) | bad | self.abort):
                     m.next = "DRAIN"
-            with m.State("DRAIN"):
-                with m.If(~checking & ~offering):
-                    m.next = "END"
+            with m.State("DRAIN"), m.If(~checking & ~offering):
+                m.next = "END"
             with m.State("END"):
                 # Both take it in one cycle, so that rows and endings stay in step.
                 m.d.comb += self.job.ready.eq(self.sink.ready & self.ending.ready)
@@ -106,13 +121,18 @@ class RowWalker(wiring.Component):
             m.d.sync += checking.eq(step)
 
         # The row on offer.
-        source, sink = Signal.like(self.source.p, name="offer_source"), Signal.like(self.sink.p, name="offer_sink")
+        source, sink = (
+            Signal.like(self.source.p, name="offer_source"),
+            Signal.like(self.sink.p, name="offer_sink"),
+        )
         with m.If(offer_free):
             m.d.sync += [
                 offering.eq(accepted),
                 source.sbuf.eq(src.place.sbuf),
                 source.word.eq(src.place.byte >> _WORD_LOG2),
-                source.beats.eq((src.place.byte[:_WORD_LOG2] + job.row_bytes + (WORD_BYTES - 1)) >> _WORD_LOG2),
+                source.beats.eq(
+                    (src.place.byte[:_WORD_LOG2] + job.row_bytes + (WORD_BYTES - 1)) >> _WORD_LOG2
+                ),
                 sink.sbuf.eq(dst.place.sbuf),
                 sink.byte.eq(dst.place.byte),
                 sink.src_offset.eq(src.place.byte[:_WORD_LOG2]),
@@ -133,12 +153,14 @@ class RowWalker(wiring.Component):
 
     @staticmethod
     def _address(m, side, first, stride, wrap, begin, step):
-        """Running address of one side: `now[i]` is where dimension i's current row begins; one adder serves them all."""
+        """Running address of one side: `now[i]` is where dimension i's current row begins; one
+        adder serves them all."""
         now = [Signal(WALK_BITS, name=f"{side}{i}") for i in range(DIMS)]
         total = Signal(WALK_BITS, name=f"{side}_next")
         m.d.comb += total.eq(
             Mux(~wrap[0], now[0], Mux(~wrap[1], now[1], now[2]))
-            + Mux(~wrap[0], stride[0], Mux(~wrap[1], stride[1], stride[2])))
+            + Mux(~wrap[0], stride[0], Mux(~wrap[1], stride[1], stride[2]))
+        )
         with m.If(begin):
             m.d.sync += [level.eq(first) for level in now]
         with m.Elif(step):

@@ -1,8 +1,8 @@
 """AXI4 as Amaranth streams: the subset that the chip speaks, once.
 
-128-bit data, 64-bit addresses, INCR bursts of whole 16-byte beats from 16-byte aligned addresses, at most
-`MAX_BURST_BEATS` beats and never across a `BURST_BOUNDARY`.  Constant AXI signals (size = 4, burst = INCR, cache, prot)
-appear only on the pins of the chip.  Source: ARM IHI 0022, AMBA AXI4.
+128-bit data, 64-bit addresses, INCR bursts of whole 16-byte beats from 16-byte aligned addresses,
+at most `MAX_BURST_BEATS` beats and never across a `BURST_BOUNDARY`.  Constant AXI signals (size =
+4, burst = INCR, cache, prot) appear only on the pins of the chip.  Source: ARM IHI 0022, AMBA AXI4.
 """
 
 from enum import IntEnum
@@ -66,27 +66,35 @@ class _Axi(wiring.Signature):
 class AxiRead(_Axi):
     """Read half of an AXI4 port, from the master's side.
 
-    Members: `ar` Out stream of `{id, addr 64, len 8}`; `r` In stream of `{id, data 128, resp 2, last}`.  Beats of one id come
-    in the order of its requests, beats of different ids in any order.
+    Members: `ar` Out stream of `{id, addr 64, len 8}`; `r` In stream of `{id, data 128, resp 2,
+    last}`.  Beats of one id come in the order of its requests, beats of different ids in any order.
     """
 
     def __init__(self, config, id_bits=0):
-        super().__init__(config, id_bits, {
-            "ar": Out(stream.Signature(address_layout(id_bits))),
-            "r": In(stream.Signature(read_data_layout(id_bits))),
-        })
+        super().__init__(
+            config,
+            id_bits,
+            {
+                "ar": Out(stream.Signature(address_layout(id_bits))),
+                "r": In(stream.Signature(read_data_layout(id_bits))),
+            },
+        )
 
 
 class AxiWrite(_Axi):
     """Write half of an AXI4 port, from the master's side.
 
-    Members: `aw` Out stream of `{id, addr 64, len 8}`; `w` Out stream of `{data 128, strb 16, last}`, in the order of the
-    addresses; `b` In stream of `{id, resp 2}`, one per burst.
+    Members: `aw` Out stream of `{id, addr 64, len 8}`; `w` Out stream of `{data 128, strb 16,
+    last}`, in the order of the addresses; `b` In stream of `{id, resp 2}`, one per burst.
     """
 
     def __init__(self, config, id_bits=0):
-        super().__init__(config, id_bits, {
-            "aw": Out(stream.Signature(address_layout(id_bits))),
-            "w": Out(stream.Signature(write_data_layout())),
-            "b": In(stream.Signature(write_response_layout(id_bits))),
-        })
+        super().__init__(
+            config,
+            id_bits,
+            {
+                "aw": Out(stream.Signature(address_layout(id_bits))),
+                "w": Out(stream.Signature(write_data_layout())),
+                "b": In(stream.Signature(write_response_layout(id_bits))),
+            },
+        )

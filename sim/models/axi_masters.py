@@ -13,18 +13,27 @@ def random_burst(rng, low, high, longest=MAX_BURST_BEATS):
     beats = 1 + rng.randrange(longest)
     while True:
         address = rng.randrange(low, high - beats * WORD_BYTES + 1) // WORD_BYTES * WORD_BYTES
-        if address // BURST_BOUNDARY == (address + beats * WORD_BYTES - 1) // BURST_BOUNDARY and address >= low:
+        if (
+            address // BURST_BOUNDARY == (address + beats * WORD_BYTES - 1) // BURST_BOUNDARY
+            and address >= low
+        ):
             return address, beats
 
 
 class ReadMaster:
-    """Reads `bursts` (address, beats) and compares each beat with `peek(address)`: (resp, word or None for any).
+    """Reads `bursts` (address, beats) and compares each beat with `peek(address)`: (resp, word or
+    None for any).
 
     With `id_bits` each burst has a random id, and bursts are answered in order all the same.
     """
 
     def __init__(self, peek, bursts, *, seed=0, stall=0.0, outstanding=8, id_bits=0):
-        self.peek, self.bursts, self.outstanding, self.id_bits = peek, deque(bursts), outstanding, id_bits
+        self.peek, self.bursts, self.outstanding, self.id_bits = (
+            peek,
+            deque(bursts),
+            outstanding,
+            id_bits,
+        )
         self.random, self.stall = random.Random(seed), stall
         self.errors = self.beats = 0
         self.granted = []
@@ -41,7 +50,9 @@ class ReadMaster:
         watch, valid, ready, now, identity = StreamWatch("r"), False, 0, 0, 0
         self.waiting = waiting = deque()
         while True:
-            _, _, taken, r_valid, beat = await ctx.tick().sample(port.ar.ready, port.r.valid, port.r.p)
+            _, _, taken, r_valid, beat = await ctx.tick().sample(
+                port.ar.ready, port.r.valid, port.r.p
+            )
             now += 1
             if valid and taken:
                 self.granted.append(now)
@@ -49,7 +60,12 @@ class ReadMaster:
                 valid = False
             if watch.see(r_valid, ready, beat):
                 self._check(waiting, beat)
-            if not valid and self.bursts and len(waiting) < self.outstanding and self.random.random() >= self.stall:
+            if (
+                not valid
+                and self.bursts
+                and len(waiting) < self.outstanding
+                and self.random.random() >= self.stall
+            ):
                 address, beats = self.bursts[0]
                 identity = self.random.getrandbits(self.id_bits)
                 ctx.set(port.ar.p, {"id": identity, "addr": address, "len": beats - 1})
@@ -74,13 +90,17 @@ class ReadMaster:
 
 
 class WriteMaster:
-    """Writes `bursts` (address, [(data, strb), ...]) and counts the answers; data may run ahead of or behind addresses."""
+    """Writes `bursts` (address, [(data, strb), ...]) and counts the answers; data may run ahead of
+    or behind addresses."""
 
     def __init__(self, bursts, *, seed=0, stall=0.0, id_bits=0):
         self.id_bits, self.ids = id_bits, deque()
         self.addresses = deque((address, len(beats)) for address, beats in bursts)
         self.beats = deque(
-            (data, strb, int(i == len(beats) - 1)) for _, beats in bursts for i, (data, strb) in enumerate(beats))
+            (data, strb, int(i == len(beats) - 1))
+            for _, beats in bursts
+            for i, (data, strb) in enumerate(beats)
+        )
         self.random, self.stall = random.Random(seed), stall
         self.answers = []
         self.expected = len(bursts)
@@ -95,7 +115,8 @@ class WriteMaster:
         watch, aw_valid, w_valid, ready, now = StreamWatch("b"), False, False, 0, 0
         while True:
             _, _, aw_taken, w_taken, b_valid, answer = await ctx.tick().sample(
-                port.aw.ready, port.w.ready, port.b.valid, port.b.p)
+                port.aw.ready, port.w.ready, port.b.valid, port.b.p
+            )
             now += 1
             if aw_valid and aw_taken:
                 self.granted.append(now)

@@ -1,6 +1,6 @@
-"""AXI4 memory for Amaranth's simulator: random latency, stalls and reordering, protocol checks, errors on demand.
+"""AXI4 memory for Amaranth's simulator.
 
-For unit tests of up to some ten thousand cycles; `hbm.sv` is the model for whole-chip simulation.
+Random latency, stalls and reordering, protocol checks, errors on demand.  For unit tests of up to some ten thousand cycles; `hbm.sv` is the model for whole-chip simulation.
 """
 
 import random
@@ -52,10 +52,11 @@ class Burst:
 
 @dataclass
 class AxiMemory:
-    """`data` behind any number of AXI ports: run `serve_read` / `serve_write` as simulator processes, one per port half.
+    """`data` behind any number of AXI ports: run `serve_read` / `serve_write` as simulator
+    processes, one per port half.
 
-    `faults` lists [low, high) byte ranges that answer SLVERR; beyond `data` it is DECERR.  Counters: `read_beats`,
-    `write_beats`, `most_reads` (bursts outstanding).
+    `faults` lists [low, high) byte ranges that answer SLVERR; beyond `data` it is DECERR.
+    Counters: `read_beats`, `write_beats`, `most_reads` (bursts outstanding).
     """
 
     data: bytearray
@@ -73,14 +74,20 @@ class AxiMemory:
         return self.timing.stall == 0 or self.random.random() >= self.timing.stall
 
     def _due(self, now):
-        return now + self.timing.latency + (self.random.randrange(self.timing.jitter + 1) if self.timing.jitter else 0)
+        return (
+            now
+            + self.timing.latency
+            + (self.random.randrange(self.timing.jitter + 1) if self.timing.jitter else 0)
+        )
 
     def _check(self, address):
         beats = address.len + 1
         assert address.addr % WORD_BYTES == 0, f"AXI address {address.addr:#x} is not aligned"
         assert beats <= MAX_BURST_BEATS, f"AXI burst of {beats} beats"
         last = address.addr + beats * WORD_BYTES - 1
-        assert address.addr // BURST_BOUNDARY == last // BURST_BOUNDARY, f"burst at {address.addr:#x} crosses 4 KiB"
+        assert address.addr // BURST_BOUNDARY == last // BURST_BOUNDARY, (
+            f"burst at {address.addr:#x} crosses 4 KiB"
+        )
         return beats
 
     def resp(self, address):
@@ -92,16 +99,21 @@ class AxiMemory:
         return Resp.OKAY
 
     def peek(self, address):
-        """(resp, word) that a read of the word at `address` gives; data of an error are not told (None)."""
+        """(resp, word) that a read of the word at `address` gives; data of an error are not told
+        (None)."""
         resp = self.resp(address)
-        return resp, None if resp == Resp.DECERR else int.from_bytes(self.data[address:address + WORD_BYTES], "little")
+        return resp, None if resp == Resp.DECERR else int.from_bytes(
+            self.data[address : address + WORD_BYTES], "little"
+        )
 
     async def serve_read(self, ctx, port):
         """Process for the read half of a port."""
         watch = StreamWatch("ar")
         queues, now, ready, beat, bursts = {}, 0, 0, None, 0
         while True:
-            _, _, valid, address, taken = await ctx.tick().sample(port.ar.valid, port.ar.p, port.r.ready)
+            _, _, valid, address, taken = await ctx.tick().sample(
+                port.ar.valid, port.ar.p, port.r.ready
+            )
             now += 1
             if beat is not None and taken:
                 self.read_beats += 1
@@ -118,12 +130,27 @@ class AxiMemory:
             if beat is None and self._moves():
                 heads = [queue[0] for queue in queues.values() if queue and queue[0].due <= now]
                 if heads:
-                    beat = self.random.choice(heads) if self.timing.reorder else min(heads, key=lambda b: (-b.done, b.due))
+                    beat = (
+                        self.random.choice(heads)
+                        if self.timing.reorder
+                        else min(heads, key=lambda b: (-b.done, b.due))
+                    )
                     where = beat.address + beat.done * WORD_BYTES
                     resp = self.resp(where)
-                    word = 0 if resp == Resp.DECERR else int.from_bytes(self.data[where:where + WORD_BYTES], "little")
-                    ctx.set(port.r.p, {
-                        "id": beat.id, "data": word, "resp": resp, "last": int(beat.done == beat.beats - 1)})
+                    word = (
+                        0
+                        if resp == Resp.DECERR
+                        else int.from_bytes(self.data[where : where + WORD_BYTES], "little")
+                    )
+                    ctx.set(
+                        port.r.p,
+                        {
+                            "id": beat.id,
+                            "data": word,
+                            "resp": resp,
+                            "last": int(beat.done == beat.beats - 1),
+                        },
+                    )
             ctx.set(port.r.valid, beat is not None)
             ready = int(self._moves())
             ctx.set(port.ar.ready, ready)
@@ -134,7 +161,8 @@ class AxiMemory:
         queue, answers, now, aw_ready, w_ready, answer = deque(), [], 0, 0, 0, None
         while True:
             _, _, aw_valid, address, w_valid, beat, b_ready = await ctx.tick().sample(
-                port.aw.valid, port.aw.p, port.w.valid, port.w.p, port.b.ready)
+                port.aw.valid, port.aw.p, port.w.valid, port.w.p, port.b.ready
+            )
             now += 1
             if answer is not None and b_ready:
                 answers.remove(answer)
@@ -146,7 +174,10 @@ class AxiMemory:
             if answer is None and self._moves():
                 answer = self._choose(answers, now)
                 if answer is not None:
-                    ctx.set(port.b.p, {"id": answer.id, "resp": Resp.SLVERR if answer.error else Resp.OKAY})
+                    ctx.set(
+                        port.b.p,
+                        {"id": answer.id, "resp": Resp.SLVERR if answer.error else Resp.OKAY},
+                    )
             ctx.set(port.b.valid, answer is not None)
             aw_ready = int(self._moves())
             w_ready = int(bool(queue) and self._moves())
@@ -175,7 +206,9 @@ class AxiMemory:
                 if beat.strb >> index & 1:
                     self.data[where + index] = word[index]
         burst.done += 1
-        assert beat.last == (burst.done == burst.beats), f"w.last wrong at beat {burst.done} of {burst.beats}"
+        assert beat.last == (burst.done == burst.beats), (
+            f"w.last wrong at beat {burst.done} of {burst.beats}"
+        )
         if beat.last:
             burst.due = self._due(now)
             answers.append(queue.popleft())

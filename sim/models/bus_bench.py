@@ -1,4 +1,4 @@
-"""Bench for the local bus in Amaranth's simulator: real semaphores, a RAM as registers, models of the memories."""
+"""Bench for the local bus: real semaphores, a RAM as registers, models of the memories."""
 
 import random
 
@@ -36,37 +36,51 @@ class _Wiring(Elaboratable):
             wiring.connect(m, self.host.bus, bus.master0)
         wiring.connect(m, bus.update, semaphores.update0)
         m.d.comb += [
-            semaphores.read5.index.eq(bus.semaphore_index), bus.semaphore_value.eq(semaphores.read5.value),
-            registers.w_en.eq(bus.register.write), registers.w_addr.eq(bus.register.offset >> 2),
-            registers.w_data.eq(bus.register.data), registers.r_addr.eq(bus.register.offset >> 2),
+            semaphores.read5.index.eq(bus.semaphore_index),
+            bus.semaphore_value.eq(semaphores.read5.value),
+            registers.w_en.eq(bus.register.write),
+            registers.w_addr.eq(bus.register.offset >> 2),
+            registers.w_data.eq(bus.register.data),
+            registers.r_addr.eq(bus.register.offset >> 2),
             bus.register.value.eq(registers.r_data),
         ]
         return m
 
 
 class BusBench:
-    """Memories behind one bus.  `stall` slows every target and every master down at random.  With `host`, master 0 is the
-    host port `top.host`."""
+    """Memories behind one bus.  `stall` slows every target and every master down at random.  With
+    `host`, master 0 is the host port `top.host`."""
 
     def __init__(self, config, *, seed=0, stall=0.0, host=False):
         rng = random.Random(seed)
         self.config, self.stall, self.seed = config, stall, seed
         self.top = _Wiring(config, host)
         self.bus = self.top.bus
-        self.hbm = AxiMemory(bytearray(rng.randbytes(config.hbm_bytes)), timing=Timing(latency=3, jitter=3, stall=stall), seed=seed)
+        self.hbm = AxiMemory(
+            bytearray(rng.randbytes(config.hbm_bytes)),
+            timing=Timing(latency=3, jitter=3, stall=stall),
+            seed=seed,
+        )
 
         def rows(size):
             return [bytearray(rng.randbytes(size)) for _ in range(config.partitions)]
 
-        self.sbuf = NarrowMemory(rows(config.sbuf_bytes), word_bytes=WORD_BYTES, stall=stall, seed=seed)
-        self.psum = NarrowMemory(rows(config.psum_bytes), word_bytes=PSUM_WORD_BYTES, stall=stall, seed=seed)
+        self.sbuf = NarrowMemory(
+            rows(config.sbuf_bytes), word_bytes=WORD_BYTES, stall=stall, seed=seed
+        )
+        self.psum = NarrowMemory(
+            rows(config.psum_bytes), word_bytes=PSUM_WORD_BYTES, stall=stall, seed=seed
+        )
 
     def locate(self, address):
         """(bytearray, offset) of a word of HBM, SBUF or PSUM; None elsewhere."""
         config = self.config
         if 0 <= address < config.hbm_bytes:
             return self.hbm.data, address
-        for memory, base, stride in ((self.sbuf, SBUF_BASE, config.sbuf_stride_bytes), (self.psum, PSUM_BASE, PSUM_STRIDE_BYTES)):
+        for memory, base, stride in (
+            (self.sbuf, SBUF_BASE, config.sbuf_stride_bytes),
+            (self.psum, PSUM_BASE, PSUM_STRIDE_BYTES),
+        ):
             partition, offset = divmod(address - base, stride)
             if 0 <= partition < config.partitions and offset < len(memory.rows[partition]):
                 return memory.rows[partition], offset
@@ -77,18 +91,26 @@ class BusBench:
         return bytes(self.hbm.data), [bytes(row) for row in self.sbuf.rows + self.psum.rows]
 
     def run(self, *scripts, limit=50_000, extra=()):
-        """Each script is an async function (ctx); all run at once.  `extra`: further processes (function, port)."""
+        """Each script is an async function (ctx); all run at once.  `extra`: further processes
+        (function, port)."""
         sim = Simulator(self.top)
         sim.add_clock(1e-6)
         bus = self.bus
-        for serve, port in ((self.hbm.serve_read, bus.hbm_read), (self.hbm.serve_write, bus.hbm_write),
-                            (self.sbuf.serve, bus.sbuf), (self.psum.serve, bus.psum), *extra):
+        for serve, port in (
+            (self.hbm.serve_read, bus.hbm_read),
+            (self.hbm.serve_write, bus.hbm_write),
+            (self.sbuf.serve, bus.sbuf),
+            (self.psum.serve, bus.psum),
+            *extra,
+        ):
+
             async def process(ctx, serve=serve, port=port):
                 await serve(ctx, port)
 
             sim.add_process(process)
         finished = set()
         for number, script in enumerate(scripts):
+
             async def bench(ctx, script=script, number=number):
                 await script(ctx)
                 finished.add(number)
@@ -100,7 +122,9 @@ class BusBench:
                 if len(finished) == len(scripts):
                     return
                 await ctx.tick()
-            raise AssertionError(f"unfinished after {limit} cycles: scripts {sorted(set(range(len(scripts))) - finished)}")
+            raise AssertionError(
+                f"after {limit} cycles finished: scripts {sorted(finished)} of {len(scripts)}"
+            )
 
         sim.add_testbench(watch, background=True)
         sim.run()
@@ -129,7 +153,9 @@ class BusMaster:
         ctx.set(port.req.valid, 0)
         await self._pause(ctx)
         ctx.set(port.resp.ready, 1)
-        value, error = await ctx.tick().sample(port.resp.p.data, port.resp.p.error).until(port.resp.valid)
+        value, error = (
+            await ctx.tick().sample(port.resp.p.data, port.resp.p.error).until(port.resp.valid)
+        )
         ctx.set(port.resp.ready, 0)
         self.accesses += 1
         return value, error

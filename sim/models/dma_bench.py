@@ -1,4 +1,4 @@
-"""Bench for one DMA engine in Amaranth's simulator: memories with random timing, triggers, and the expected result."""
+"""Bench for one DMA engine: memories with random timing, triggers, and the expected result."""
 
 import random
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ class Expected:
 
 def locate(config, hbm, sbuf, address, size):
     """(bytearray, offset) of a row, None when it lies in no one memory."""
-    if 0 <= address and address + size <= config.hbm_bytes:
+    if address >= 0 and address + size <= config.hbm_bytes:
         return hbm, address
     partition, offset = divmod(address - CORE_BASE, config.sbuf_stride_bytes)
     if 0 <= partition < config.partitions and offset + size <= config.sbuf_bytes:
@@ -41,11 +41,17 @@ def rows_of(descriptor):
     """(source, destination) address of each row, in order."""
     if descriptor.row_bytes == 0:
         return
-    sides = ((descriptor.src_address, descriptor.src_stride), (descriptor.dst_address, descriptor.dst_stride))
+    sides = (
+        (descriptor.src_address, descriptor.src_stride),
+        (descriptor.dst_address, descriptor.dst_stride),
+    )
     for i2 in range(descriptor.count[2]):
         for i1 in range(descriptor.count[1]):
             for i0 in range(descriptor.count[0]):
-                yield tuple(first + i0 * stride[0] + i1 * stride[1] + i2 * stride[2] for first, stride in sides)
+                yield tuple(
+                    first + i0 * stride[0] + i1 * stride[1] + i2 * stride[2]
+                    for first, stride in sides
+                )
 
 
 def expect(config, hbm, sbuf, triggers, *, bus_errors=None):
@@ -66,7 +72,7 @@ def expect(config, hbm, sbuf, triggers, *, bus_errors=None):
                 fail(DmaCause.BAD_DESCRIPTOR, address)
                 break
             try:
-                d = decode_descriptor(bytes(hbm[address:address + DESCRIPTOR_BYTES]))
+                d = decode_descriptor(bytes(hbm[address : address + DESCRIPTOR_BYTES]))
             except DescriptorError:
                 fail(DmaCause.BAD_DESCRIPTOR, address)
                 continue
@@ -81,7 +87,7 @@ def expect(config, hbm, sbuf, triggers, *, bus_errors=None):
                     cause = DmaCause.BAD_ADDRESS
                     break
                 (memory, low), (there, at) = source, target
-                there[at:at + d.row_bytes] = memory[low:low + d.row_bytes]
+                there[at : at + d.row_bytes] = memory[low : low + d.row_bytes]
                 result.bytes += d.row_bytes
             if cause != DmaCause.NONE:
                 fail(cause, address)
@@ -93,27 +99,32 @@ def expect(config, hbm, sbuf, triggers, *, bus_errors=None):
 
 
 class DmaBench:
-    """One engine with its memories.  Random contents; sources are read as they were before the run (tests keep sources
-    and destinations apart)."""
+    """One engine with its memories.  Random contents; sources are read as they were before the run
+    (tests keep sources and destinations apart)."""
 
     def __init__(self, config, *, seed=0, timing=None, sbuf_stall=0.0, update_stall=0.0):
         self.config, self.random = config, random.Random(seed)
         self.dut = DmaEngine(config)
         self.memory = AxiMemory(
-            bytearray(self.random.randbytes(config.hbm_bytes)), timing=timing or Timing(), seed=seed)
+            bytearray(self.random.randbytes(config.hbm_bytes)), timing=timing or Timing(), seed=seed
+        )
         self.sbuf = NarrowMemory(
             [bytearray(self.random.randbytes(config.sbuf_bytes)) for _ in range(config.partitions)],
-            word_bytes=WORD_BYTES, stall=sbuf_stall, seed=seed + 1)
+            word_bytes=WORD_BYTES,
+            stall=sbuf_stall,
+            seed=seed + 1,
+        )
         self.update_stall = update_stall
         self.updates = []
         self.cycles = 0
 
     def place(self, address, descriptors):
-        """Write descriptors (Descriptor or 128 raw bytes) into HBM; returns the trigger for them."""
+        """Write descriptors (Descriptor or 128 raw bytes) into HBM; returns the trigger for
+        them."""
         for number, item in enumerate(descriptors):
             raw = item if isinstance(item, bytes) else encode_descriptor(item)
             low = address + number * DESCRIPTOR_BYTES
-            self.memory.data[low:low + DESCRIPTOR_BYTES] = raw
+            self.memory.data[low : low + DESCRIPTOR_BYTES] = raw
         return address, len(descriptors)
 
     async def _updates(self, ctx):
@@ -179,7 +190,9 @@ class DmaBench:
         """A step: run the triggers and compare everything with the model."""
 
         async def step(ctx):
-            want = expect(self.config, self.memory.data, self.sbuf.rows, triggers, bus_errors=bus_errors)
+            want = expect(
+                self.config, self.memory.data, self.sbuf.rows, triggers, bus_errors=bus_errors
+            )
             self.updates.clear()
             await self.pulse(ctx, self.dut.clear)
             for address, count in triggers:
@@ -197,7 +210,9 @@ class DmaBench:
         assert self.updates == want.updates
         status = self.dut.status
         got = (DmaCause(ctx.get(status.cause)), ctx.get(status.error_address))
-        assert got == (want.cause, want.error_address), f"{got[0]!r} {got[1]:#x}, not {want.cause!r} {want.error_address:#x}"
+        assert got == (want.cause, want.error_address), (
+            f"{got[0]!r} {got[1]:#x}, not {want.cause!r} {want.error_address:#x}"
+        )
         assert ctx.get(status.descriptors) == want.descriptors
         assert ctx.get(status.bytes) == want.bytes
 

@@ -8,7 +8,8 @@ from sim.models.axi_memory import StreamWatch
 
 
 class NarrowMemory:
-    """`rows[partition]` (bytearrays) behind `SbufNarrow` / `PsumNarrow` ports; `stall` is the chance of not moving."""
+    """`rows[partition]` (bytearrays) behind `SbufNarrow` / `PsumNarrow` ports; `stall` is the
+    chance of not moving."""
 
     def __init__(self, rows, *, word_bytes, stall=0.0, seed=0):
         self.rows, self.word_bytes, self.stall = rows, word_bytes, stall
@@ -31,12 +32,13 @@ class NarrowMemory:
         read_ready = write_ready = 0
         while True:
             _, _, read_valid, read, write_valid, write = await ctx.tick().sample(
-                port.read.valid, port.read.p, port.write.valid, port.write.p)
+                port.read.valid, port.read.p, port.write.valid, port.write.p
+            )
             answer = None
             if watch_read.see(read_valid, read_ready, read):
                 self.read_words += 1
                 row, low = self._at(read)
-                answer = int.from_bytes(row[low:low + self.word_bytes], "little")
+                answer = int.from_bytes(row[low : low + self.word_bytes], "little")
             if watch_write.see(write_valid, write_ready, write):
                 self.write_words += 1
                 row, low = self._at(write)

@@ -30,11 +30,14 @@ def simulate(dut, processes, masters, limit):
         while not all(master.done for master in masters):
             await ctx.tick()
             cycles += 1
-            assert cycles < limit, f"masters unfinished: {[i for i, m in enumerate(masters) if not m.done]}"
+            assert cycles < limit, (
+                f"masters unfinished: {[i for i, m in enumerate(masters) if not m.done]}"
+            )
 
     sim = Simulator(dut)
     sim.add_clock(1e-6)
     for serve, port in processes:
+
         async def process(ctx, serve=serve, port=port):
             await serve(ctx, port)
 
@@ -51,7 +54,8 @@ def port_of(dut, index):
 @pytest.mark.parametrize("timing", TIMINGS)
 @pytest.mark.parametrize("masters", [1, 2, 3, 7])
 def test_reads_come_back_to_their_master(masters, timing):
-    """Each master sees its own bursts, whole and in order; a memory error reaches only the one that asked."""
+    """Each master sees its own bursts, whole and in order; a memory error reaches only the one that
+    asked."""
     rng = random.Random(f"{masters}{timing}")
     speed, stall = TIMINGS[timing]
     memory = AxiMemory(bytearray(rng.randbytes(SIZE)), timing=speed, seed=masters)
@@ -64,8 +68,13 @@ def test_reads_come_back_to_their_master(masters, timing):
             bursts.insert(3, (16, 2))
             bursts.insert(5, (SIZE, 4))
         readers.append(ReadMaster(memory.peek, bursts, seed=i, stall=stall))
-    simulate(dut, [(reader.serve, port_of(dut, i)) for i, reader in enumerate(readers)] + [(memory.serve_read, dut.port)],
-             readers, 20_000)
+    simulate(
+        dut,
+        [(reader.serve, port_of(dut, i)) for i, reader in enumerate(readers)]
+        + [(memory.serve_read, dut.port)],
+        readers,
+        20_000,
+    )
     assert [reader.errors for reader in readers] == [0] * (masters - 1) + [2 + 4]
     assert memory.read_beats == sum(reader.beats for reader in readers)
     if timing != "fast" and masters > 1:
@@ -73,7 +82,8 @@ def test_reads_come_back_to_their_master(masters, timing):
 
 
 def blocks(rng, count, bursts):
-    """{master: bursts} of random strobes, each master in its own eighth of the memory; the image that they leave."""
+    """{master: bursts} of random strobes, each master in its own eighth of the memory; the image
+    that they leave."""
     image = bytearray(SIZE)
     work = []
     for index in range(count):
@@ -81,7 +91,10 @@ def blocks(rng, count, bursts):
         mine = []
         for _ in range(bursts):
             address, beats = random_burst(rng, low, low + SIZE // 8, rng.choice((1, 3, 64)))
-            payload = [(rng.getrandbits(128), rng.choice((0xFFFF, 0, rng.getrandbits(16)))) for _ in range(beats)]
+            payload = [
+                (rng.getrandbits(128), rng.choice((0xFFFF, 0, rng.getrandbits(16))))
+                for _ in range(beats)
+            ]
             mine.append((address, payload))
             for number, (data, strb) in enumerate(payload):
                 for byte in range(WORD_BYTES):
@@ -94,7 +107,8 @@ def blocks(rng, count, bursts):
 @pytest.mark.parametrize("timing", TIMINGS)
 @pytest.mark.parametrize("masters", [1, 2, 3, 7])
 def test_writes_keep_data_with_their_addresses(masters, timing):
-    """Data follow the order of the addresses, whoever is early; answers return to their master, errors too."""
+    """Data follow the order of the addresses, whoever is early; answers return to their master,
+    errors too."""
     rng = random.Random(f"{masters}{timing}")
     speed, stall = TIMINGS[timing]
     memory = AxiMemory(bytearray(SIZE), timing=speed, seed=masters)
@@ -102,8 +116,13 @@ def test_writes_keep_data_with_their_addresses(masters, timing):
     work[-1].insert(4, (SIZE, [(1, 0xFFFF)] * 3))
     dut = AxiWriteArbiter(TINY, masters)
     writers = [WriteMaster(bursts, seed=i, stall=stall) for i, bursts in enumerate(work)]
-    simulate(dut, [(writer.serve, port_of(dut, i)) for i, writer in enumerate(writers)] + [(memory.serve_write, dut.port)],
-             writers, 20_000)
+    simulate(
+        dut,
+        [(writer.serve, port_of(dut, i)) for i, writer in enumerate(writers)]
+        + [(memory.serve_write, dut.port)],
+        writers,
+        20_000,
+    )
     assert memory.data == image
     for writer in writers[:-1]:
         assert writer.answers == [Resp.OKAY] * 10
@@ -113,12 +132,20 @@ def test_writes_keep_data_with_their_addresses(masters, timing):
 
 @pytest.mark.parametrize("stall", [0.0, 0.5])
 def test_read_requests_are_granted_fairly(stall):
-    """Masters that always ask are served in turn: in any stretch, no one is ahead by more than one grant."""
+    """Masters that always ask are served in turn: in any stretch, no one is ahead by more than one
+    grant."""
     memory = AxiMemory(bytearray(SIZE), timing=Timing(latency=1, stall=stall), seed=1)
     dut = AxiReadArbiter(TINY, 5)
-    readers = [ReadMaster(memory.peek, [(16 * i, 1)] * 40, seed=i, outstanding=100) for i in range(5)]
-    simulate(dut, [(reader.serve, port_of(dut, i)) for i, reader in enumerate(readers)] + [(memory.serve_read, dut.port)],
-             readers, 4000)
+    readers = [
+        ReadMaster(memory.peek, [(16 * i, 1)] * 40, seed=i, outstanding=100) for i in range(5)
+    ]
+    simulate(
+        dut,
+        [(reader.serve, port_of(dut, i)) for i, reader in enumerate(readers)]
+        + [(memory.serve_read, dut.port)],
+        readers,
+        4000,
+    )
     check_turns(readers)
 
 
@@ -126,16 +153,23 @@ def test_write_bursts_are_granted_fairly():
     memory = AxiMemory(bytearray(SIZE), timing=Timing(latency=1, stall=0.3), seed=2)
     dut = AxiWriteArbiter(TINY, 5)
     writers = [WriteMaster([(16 * i, [(i, 1)])] * 40, seed=i) for i in range(5)]
-    simulate(dut, [(writer.serve, port_of(dut, i)) for i, writer in enumerate(writers)] + [(memory.serve_write, dut.port)],
-             writers, 4000)
+    simulate(
+        dut,
+        [(writer.serve, port_of(dut, i)) for i, writer in enumerate(writers)]
+        + [(memory.serve_write, dut.port)],
+        writers,
+        4000,
+    )
     check_turns(writers)
 
 
 def check_turns(masters):
     """They ask again at once, so at any time their numbers of grants differ by one at most."""
-    order = sorted((cycle, index) for index, master in enumerate(masters) for cycle in master.granted)
+    order = sorted(
+        (cycle, index) for index, master in enumerate(masters) for cycle in master.granted
+    )
     counts = [0] * len(masters)
-    for _, index in order[:-len(masters)]:
+    for _, index in order[: -len(masters)]:
         counts[index] += 1
         assert max(counts) - min(counts) <= 1, f"{counts}"
 
@@ -144,13 +178,27 @@ def test_full_rate():
     """Two masters with long bursts keep the port busy in both directions."""
     memory = AxiMemory(bytearray(SIZE), timing=Timing(latency=2), seed=3)
     dut = AxiReadArbiter(TINY, 2)
-    readers = [ReadMaster(memory.peek, [(1024 * i, 64) for i in range(6)], seed=i) for i in range(2)]
+    readers = [
+        ReadMaster(memory.peek, [(1024 * i, 64) for i in range(6)], seed=i) for i in range(2)
+    ]
     cycles = simulate(
-        dut, [(reader.serve, port_of(dut, i)) for i, reader in enumerate(readers)] + [(memory.serve_read, dut.port)], readers, 2000)
+        dut,
+        [(reader.serve, port_of(dut, i)) for i, reader in enumerate(readers)]
+        + [(memory.serve_read, dut.port)],
+        readers,
+        2000,
+    )
     assert cycles <= 2 * 6 * 64 + 12
     memory = AxiMemory(bytearray(SIZE), timing=Timing(latency=2), seed=4)
     dut = AxiWriteArbiter(TINY, 2)
-    writers = [WriteMaster([(1024 * i, [(i, 0xFFFF)] * 64) for i in range(6)], seed=i) for i in range(2)]
+    writers = [
+        WriteMaster([(1024 * i, [(i, 0xFFFF)] * 64) for i in range(6)], seed=i) for i in range(2)
+    ]
     cycles = simulate(
-        dut, [(writer.serve, port_of(dut, i)) for i, writer in enumerate(writers)] + [(memory.serve_write, dut.port)], writers, 2000)
+        dut,
+        [(writer.serve, port_of(dut, i)) for i, writer in enumerate(writers)]
+        + [(memory.serve_write, dut.port)],
+        writers,
+        2000,
+    )
     assert cycles <= 2 * 6 * 64 + 12

@@ -41,15 +41,19 @@ def place(bench, config, kind, index):
     if kind == "hbm":
         return WORD_BYTES * index, bench.hbm.data, WORD_BYTES * index
     memory, size, address = {
-        "sbuf": (bench.sbuf, config.sbuf_bytes, sbuf_address), "psum": (bench.psum, config.psum_bytes, psum_address),
+        "sbuf": (bench.sbuf, config.sbuf_bytes, sbuf_address),
+        "psum": (bench.psum, config.psum_bytes, psum_address),
     }[kind]
     partition, offset = divmod(WORD_BYTES * index, size)
     return address(config, partition, offset), memory.rows[partition], offset
 
 
 def words_of(config, kind):
-    size = {"hbm": config.hbm_bytes, "sbuf": config.partitions * config.sbuf_bytes,
-            "psum": config.partitions * config.psum_bytes}[kind]
+    size = {
+        "hbm": config.hbm_bytes,
+        "sbuf": config.partitions * config.sbuf_bytes,
+        "psum": config.partitions * config.psum_bytes,
+    }[kind]
     return size // WORD_BYTES
 
 
@@ -61,13 +65,15 @@ def memory_script(bench, config, master, kind, indices, rng, strobes):
             address, data, offset = place(bench, config, kind, index)
 
             def held(data=data, offset=offset):
-                return int.from_bytes(data[offset:offset + WORD_BYTES], "little")
+                return int.from_bytes(data[offset : offset + WORD_BYTES], "little")
 
             before = held()
             assert await master.read(ctx, address) == before
             value, strb = rng.getrandbits(128), rng.choice(strobes)
             await master.write(ctx, address, value, strb)
-            assert held() == masked(before, value, strb), f"{kind} word {index} right when the answer came"
+            assert held() == masked(before, value, strb), (
+                f"{kind} word {index} right when the answer came"
+            )
             assert await master.read(ctx, address) == held()
 
     return script
@@ -85,19 +91,34 @@ def test_memories(kind, index, config):
     chosen = [0, count - 1, per_partition - 1, per_partition, *rng.sample(range(count), 6)]
     before = bench.snapshot()
     touched = {place(bench, config, kind, i)[0] for i in chosen}
-    bench.run(memory_script(bench, config, BusMaster(bench, index), kind, chosen, rng,
-                            [0xFFFF, 0, 0x00F0, 0x8001, 0x0FF0, 0x7FFF]))
+    bench.run(
+        memory_script(
+            bench,
+            config,
+            BusMaster(bench, index),
+            kind,
+            chosen,
+            rng,
+            [0xFFFF, 0, 0x00F0, 0x8001, 0x0FF0, 0x7FFF],
+        )
+    )
     for i in range(count):
         address, data, offset = place(bench, config, kind, i)
         if address not in touched:
-            old = before[0] if kind == "hbm" else before[1][
-                (0 if kind == "sbuf" else config.partitions)
-                + WORD_BYTES * i // (config.sbuf_bytes if kind == "sbuf" else config.psum_bytes)]
-            assert data[offset:offset + WORD_BYTES] == old[offset:offset + WORD_BYTES]
+            old = (
+                before[0]
+                if kind == "hbm"
+                else before[1][
+                    (0 if kind == "sbuf" else config.partitions)
+                    + WORD_BYTES * i // (config.sbuf_bytes if kind == "sbuf" else config.psum_bytes)
+                ]
+            )
+            assert data[offset : offset + WORD_BYTES] == old[offset : offset + WORD_BYTES]
 
 
 def test_semaphore_views():
-    """Each view does its change; every view reads the value; only lanes with all strobes are written."""
+    """Each view does its change; every view reads the value; only lanes with all strobes are
+    written."""
     bench = BusBench(TINY)
     host = BusMaster(bench, HOST)
     values = [0] * SEMAPHORES
@@ -117,13 +138,16 @@ def test_semaphore_views():
                 index = first + lane
                 old = values[index]
                 values[index] = {
-                    SemaphoreView.SET: data[lane], SemaphoreView.INCREMENT: old + 1,
-                    SemaphoreView.DECREMENT: old - 1, SemaphoreView.ADD: old + data[lane]}[view]
+                    SemaphoreView.SET: data[lane],
+                    SemaphoreView.INCREMENT: old + 1,
+                    SemaphoreView.DECREMENT: old - 1,
+                    SemaphoreView.ADD: old + data[lane],
+                }[view]
             got = await host.read(ctx, semaphore_address(first, SemaphoreView(step % 4)))
-            assert lanes(got) == [value & 0xFFFFFFFF for value in values[first:first + LANES]]
+            assert lanes(got) == [value & 0xFFFFFFFF for value in values[first : first + LANES]]
         for first in range(0, SEMAPHORES, LANES):
             got = await host.read(ctx, semaphore_address(first))
-            assert lanes(got) == [value & 0xFFFFFFFF for value in values[first:first + LANES]]
+            assert lanes(got) == [value & 0xFFFFFFFF for value in values[first : first + LANES]]
 
     bench.run(script)
 
@@ -150,15 +174,23 @@ def test_registers():
 
 
 UNMAPPED = {
-    "hbm end": TINY.hbm_bytes, "below core": CORE_BASE - 16, "above core": CORE_BASE + CORE_WINDOW_BYTES,
-    "alias of core": CORE_BASE + (1 << 45), "alias of hbm": 1 << 63, "top": (1 << 64) - 16,
+    "hbm end": TINY.hbm_bytes,
+    "below core": CORE_BASE - 16,
+    "above core": CORE_BASE + CORE_WINDOW_BYTES,
+    "alias of core": CORE_BASE + (1 << 45),
+    "alias of hbm": 1 << 63,
+    "top": (1 << 64) - 16,
     "sbuf gap": sbuf_address(GAPPED, 1, GAPPED.sbuf_bytes - 16) + 16,
-    "sbuf end": CORE_BASE + GAPPED.partitions * GAPPED.sbuf_stride_bytes, "below psum": PSUM_BASE - 16,
+    "sbuf end": CORE_BASE + GAPPED.partitions * GAPPED.sbuf_stride_bytes,
+    "below psum": PSUM_BASE - 16,
     "psum gap": psum_address(GAPPED, 2, GAPPED.psum_bytes - 16) + 16,
     "psum end": PSUM_BASE + GAPPED.partitions * PSUM_STRIDE_BYTES,
-    "psum alias": PSUM_BASE + PSUM_OFFSET // 2, "below semaphores": SEMAPHORE_BASE - 16,
-    "behind a view": SEMAPHORE_BASE + 4 * SEMAPHORES, "semaphore views end": SEMAPHORE_BASE + 4 * SEMAPHORE_VIEW_BYTES,
-    "below registers": REGISTER_BASE - 16, "behind registers": REGISTER_BASE + 0x2000,
+    "psum alias": PSUM_BASE + PSUM_OFFSET // 2,
+    "below semaphores": SEMAPHORE_BASE - 16,
+    "behind a view": SEMAPHORE_BASE + 4 * SEMAPHORES,
+    "semaphore views end": SEMAPHORE_BASE + 4 * SEMAPHORE_VIEW_BYTES,
+    "below registers": REGISTER_BASE - 16,
+    "behind registers": REGISTER_BASE + 0x2000,
 }
 
 
@@ -220,7 +252,8 @@ def test_hbm_errors_are_passed_on():
 
 @pytest.mark.parametrize("seed, stall", [(0, 0.0), (1, 0.5), (2, 0.2)])
 def test_six_masters_at_once(seed, stall):
-    """Each on its own words of all memories (the host on semaphores and registers too); every answer is checked."""
+    """Each on its own words of all memories (the host on semaphores and registers too); every
+    answer is checked."""
     bench = BusBench(TINY, seed=seed, stall=stall)
     masters = [BusMaster(bench, i) for i in range(6)]
     scripts = []
@@ -236,7 +269,12 @@ def test_six_masters_at_once(seed, stall):
                 await part(ctx)
                 if i == HOST:
                     await master.write(ctx, semaphore_address(4 * number, SemaphoreView.ADD), 77)
-                    assert lanes(await master.read(ctx, semaphore_address(4 * number))) == [77, 0, 0, 0]
+                    assert lanes(await master.read(ctx, semaphore_address(4 * number))) == [
+                        77,
+                        0,
+                        0,
+                        0,
+                    ]
                     await master.write(ctx, REGISTER_BASE + 16 * number, number + 9)
                     assert await master.read(ctx, REGISTER_BASE + 16 * number) == number + 9
 
@@ -260,4 +298,4 @@ def test_masters_that_always_ask_take_turns():
 
     bench.run(*(asking(i) for i in range(6)))
     for start in range(0, 60, 6):
-        assert sorted(order[start:start + 6]) == list(range(6)), order
+        assert sorted(order[start : start + 6]) == list(range(6)), order

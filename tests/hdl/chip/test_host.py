@@ -6,7 +6,14 @@ import pytest
 
 from hdl.chip.host import HOST_ID_BITS
 from hdl.lib.axi import Resp
-from isa.address_map import PSUM_BASE, REGISTER_BASE, SemaphoreView, psum_address, sbuf_address, semaphore_address
+from isa.address_map import (
+    PSUM_BASE,
+    REGISTER_BASE,
+    SemaphoreView,
+    psum_address,
+    sbuf_address,
+    semaphore_address,
+)
 from isa.geometry import WORD_BYTES, preset
 from sim.models.axi_masters import ReadMaster, WriteMaster, random_burst
 from sim.models.bus_bench import BusBench, BusMaster
@@ -27,7 +34,7 @@ class Host:
         if found is None:
             return Resp.SLVERR, None
         data, offset = found
-        return Resp.OKAY, int.from_bytes(data[offset:offset + WORD_BYTES], "little")
+        return Resp.OKAY, int.from_bytes(data[offset : offset + WORD_BYTES], "little")
 
     def run(self, *scripts, limit=30_000):
         async def finish(ctx):
@@ -35,8 +42,12 @@ class Host:
                 await ctx.tick()
 
         port = self.bench.top.host
-        self.bench.run(finish, *scripts, limit=limit,
-                       extra=[(self.reader.serve, port.read), (self.writer.serve, port.write)])
+        self.bench.run(
+            finish,
+            *scripts,
+            limit=limit,
+            extra=[(self.reader.serve, port.read), (self.writer.serve, port.write)],
+        )
 
 
 def apply(image_of, bursts):
@@ -56,9 +67,14 @@ def apply(image_of, bursts):
 def test_bursts_read_what_the_memories_hold(seed, stall):
     """All three memories, ids echoed, a burst that runs out of SBUF has errors from there on."""
     rng = random.Random(seed)
-    areas = [(0, TINY.hbm_bytes), (sbuf_address(TINY, 1, 0), sbuf_address(TINY, 3, 0)),
-             (psum_address(TINY, 2, 0), psum_address(TINY, 2, TINY.psum_bytes - 16) + 16)]
-    reads = [random_burst(rng, *rng.choice(areas), longest=rng.choice((1, 5, 40))) for _ in range(15)]
+    areas = [
+        (0, TINY.hbm_bytes),
+        (sbuf_address(TINY, 1, 0), sbuf_address(TINY, 3, 0)),
+        (psum_address(TINY, 2, 0), psum_address(TINY, 2, TINY.psum_bytes - 16) + 16),
+    ]
+    reads = [
+        random_burst(rng, *rng.choice(areas), longest=rng.choice((1, 5, 40))) for _ in range(15)
+    ]
     reads.insert(4, (sbuf_address(TINY, 3, TINY.sbuf_bytes - 48), 5))
     reads.insert(7, (PSUM_BASE - 16, 1))
     reads.append((0x1004, 1))
@@ -70,18 +86,33 @@ def test_bursts_read_what_the_memories_hold(seed, stall):
 
 @pytest.mark.parametrize("seed, stall", [(0, 0.0), (1, 0.4)])
 def test_bursts_write(seed, stall):
-    """Random strobes; a beat without a target makes the whole answer an error, the others are written."""
+    """Random strobes; a beat without a target makes the whole answer an error, the others are
+    written."""
     rng = random.Random(seed)
     writes = []
-    for low, high in ((0x100, 0x4000), (sbuf_address(TINY, 0, 0), sbuf_address(TINY, 1, 0)),
-                      (psum_address(TINY, 1, 0), psum_address(TINY, 1, TINY.psum_bytes - 16) + 16)):
+    for low, high in (
+        (0x100, 0x4000),
+        (sbuf_address(TINY, 0, 0), sbuf_address(TINY, 1, 0)),
+        (psum_address(TINY, 1, 0), psum_address(TINY, 1, TINY.psum_bytes - 16) + 16),
+    ):
         for _ in range(4):
             address, beats = random_burst(rng, low, high, longest=6)
-            writes.append((address, [(rng.getrandbits(128), rng.choice((0xFFFF, rng.getrandbits(16)))) for _ in range(beats)]))
+            writes.append(
+                (
+                    address,
+                    [
+                        (rng.getrandbits(128), rng.choice((0xFFFF, rng.getrandbits(16))))
+                        for _ in range(beats)
+                    ],
+                )
+            )
     end = sbuf_address(TINY, 3, TINY.sbuf_bytes - 32)
     writes.insert(5, (end, [(rng.getrandbits(128), 0xFFFF) for _ in range(4)]))
     host = Host(writes=writes, seed=seed, stall=stall)
-    copies = {id(m): bytearray(m) for m in [host.bench.hbm.data, *host.bench.sbuf.rows, *host.bench.psum.rows]}
+    copies = {
+        id(m): bytearray(m)
+        for m in [host.bench.hbm.data, *host.bench.sbuf.rows, *host.bench.psum.rows]
+    }
 
     def image(address):
         found = host.bench.locate(address)
@@ -95,11 +126,16 @@ def test_bursts_write(seed, stall):
 
 
 def test_narrow_access():
-    """A 4-byte register access: address inside the word, strobes of its lane (AXI places narrow data by address)."""
+    """A 4-byte register access: address inside the word, strobes of its lane (AXI places narrow
+    data by address)."""
     value = 0x1234_5678
-    host = Host(writes=[(REGISTER_BASE + 0x18, [(value << 64, 0x0F00)]),
-                        (semaphore_address(6, SemaphoreView.ADD), [(5 << 64, 0x0F00)]),
-                        (semaphore_address(6, SemaphoreView.INCREMENT), [(0, 0x0F00)])])
+    host = Host(
+        writes=[
+            (REGISTER_BASE + 0x18, [(value << 64, 0x0F00)]),
+            (semaphore_address(6, SemaphoreView.ADD), [(5 << 64, 0x0F00)]),
+            (semaphore_address(6, SemaphoreView.INCREMENT), [(0, 0x0F00)]),
+        ]
+    )
     held = {REGISTER_BASE + 0x10: value << 64, semaphore_address(4): 6 << 64}
     host.reader.peek = lambda address: (Resp.OKAY, held[address])
 
@@ -121,19 +157,24 @@ def test_longest_burst():
     payload = [(rng.getrandbits(128), 0xFFFF) for _ in range(256)]
     host = Host(writes=[(0x3000, payload)])
     host.run()
-    assert host.bench.hbm.data[0x3000:0x4000] == b"".join(data.to_bytes(16, "little") for data, _ in payload)
+    assert host.bench.hbm.data[0x3000:0x4000] == b"".join(
+        data.to_bytes(16, "little") for data, _ in payload
+    )
     host = Host(reads=[(0x5000, 256)])
     host.run()
     assert host.reader.beats == 256
 
 
 def test_reads_and_writes_take_turns():
-    """Neither direction waits for more than one burst of the other, nor for the sequencers' accesses."""
+    """Neither direction waits for more than one burst of the other, nor for the sequencers'
+    accesses."""
     reads, writes = [(0x1000, 2)] * 20, [(0x8000 + 64 * i, [(i, 0xFFFF)] * 2) for i in range(20)]
     host = Host(reads=reads, writes=writes)
     order = []
     for master, name in ((host.reader, "r"), (host.writer, "w")):
-        master.granted = type("Log", (list,), {"append": lambda self, cycle, name=name: order.append(name)})()
+        master.granted = type(
+            "Log", (list,), {"append": lambda self, cycle, name=name: order.append(name)}
+        )()
     other = BusMaster(host.bench, 4)
 
     async def sequencer(ctx):

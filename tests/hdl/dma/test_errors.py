@@ -12,14 +12,30 @@ from sim.models.axi_memory import Timing
 from sim.models.dma_bench import DmaBench
 from sim.models.dma_cases import DESCRIPTORS, GAPPED, HBM_SOURCE, HBM_TARGET, TINY, source, target
 
-GOOD = Descriptor(src_address=source(TINY, "h", 3), dst_address=target(TINY, "s", 5), row_bytes=100,
-                  update_kind=Update.ADD, update_semaphore=7, update_value=11)
-OTHER = Descriptor(src_address=source(TINY, "s", 3), dst_address=target(TINY, "h", 0x9005), row_bytes=90, count=(3, 1, 1),
-                   src_stride=(100, 0, 0), dst_stride=(-95, 0, 0), update_kind=Update.SET, update_semaphore=8, update_value=-3)
+GOOD = Descriptor(
+    src_address=source(TINY, "h", 3),
+    dst_address=target(TINY, "s", 5),
+    row_bytes=100,
+    update_kind=Update.ADD,
+    update_semaphore=7,
+    update_value=11,
+)
+OTHER = Descriptor(
+    src_address=source(TINY, "s", 3),
+    dst_address=target(TINY, "h", 0x9005),
+    row_bytes=90,
+    count=(3, 1, 1),
+    src_stride=(100, 0, 0),
+    dst_stride=(-95, 0, 0),
+    update_kind=Update.SET,
+    update_semaphore=8,
+    update_value=-3,
+)
 
 
 def check_one(bad, cause, *, at=1, config=TINY, bus_errors=None, faults=(), seed=0, **bench):
-    """GOOD, the bad one, OTHER: the bad one is named in the status, both others are done.  Then a good run."""
+    """GOOD, the bad one, OTHER: the bad one is named in the status, both others are done.  Then a
+    good run."""
     bench = DmaBench(config, seed=seed, **bench)
     bench.memory.faults += faults
     trigger = bench.place(DESCRIPTORS, [GOOD, bad, OTHER])
@@ -36,17 +52,23 @@ def check_one(bad, cause, *, at=1, config=TINY, bus_errors=None, faults=(), seed
         assert (ctx.get(status.cause), ctx.get(status.error_address)) == (0, 0)
         assert ctx.get(status.descriptors) == 2, "clearing the error keeps the counters"
 
-    errors = {address: rows for rows in [bus_errors] if rows is not None}
+    errors = {} if bus_errors is None else {address: bus_errors}
     bench.script(bench.check([trigger], bus_errors=errors), look, bench.check([clean]))
     return bench
 
 
 def raw(descriptor, bit):
     """Bytes of a descriptor with one bit turned over."""
-    return (int.from_bytes(encode_descriptor(descriptor), "little") ^ (1 << bit)).to_bytes(DESCRIPTOR_BYTES, "little")
+    return (int.from_bytes(encode_descriptor(descriptor), "little") ^ (1 << bit)).to_bytes(
+        DESCRIPTOR_BYTES, "little"
+    )
 
 
-RESERVED = [bit for bit in range(8 * DESCRIPTOR_BYTES) if not any(field.mask >> bit & 1 for field in DESCRIPTOR)]
+RESERVED = [
+    bit
+    for bit in range(8 * DESCRIPTOR_BYTES)
+    if not any(field.mask >> bit & 1 for field in DESCRIPTOR)
+]
 
 
 def test_reserved_bits_version_and_kind():
@@ -59,7 +81,7 @@ def test_reserved_bits_version_and_kind():
 
     async def run(ctx):
         for start in range(0, len(bad), 32):
-            part = bad[start:start + 32]
+            part = bad[start : start + 32]
             trigger = bench.place(DESCRIPTORS, [*part, OTHER])
             await bench.check([trigger])(ctx)
             status = bench.dut.status
@@ -77,8 +99,18 @@ def raw_kind(descriptor, kind):
     return word.to_bytes(DESCRIPTOR_BYTES, "little")
 
 
-@pytest.mark.parametrize("address", [
-    DESCRIPTORS + 64, DESCRIPTORS + 16, TINY.hbm_bytes, TINY.hbm_bytes + 128, CORE_BASE, 1 << 63, (1 << 64) - 128])
+@pytest.mark.parametrize(
+    "address",
+    [
+        DESCRIPTORS + 64,
+        DESCRIPTORS + 16,
+        TINY.hbm_bytes,
+        TINY.hbm_bytes + 128,
+        CORE_BASE,
+        1 << 63,
+        (1 << 64) - 128,
+    ],
+)
 def test_descriptor_address(address):
     """Misaligned or outside HBM."""
     bench = DmaBench(TINY)
@@ -118,19 +150,39 @@ BAD_PLACES = {
 @pytest.mark.parametrize("place", BAD_PLACES)
 def test_bad_address_at_once(place, side):
     """A first row outside: nothing is copied."""
-    check_one(Descriptor(**{"src_address": HBM_SOURCE[0], "dst_address": HBM_TARGET[0], "row_bytes": 64, "count": (3, 2, 2),
-                            "src_stride": (64, 0, 0), "dst_stride": (64, 0, 0), side: BAD_PLACES[place],
-                            "update_kind": Update.INCREMENT}), DmaCause.BAD_ADDRESS)
+    check_one(
+        Descriptor(
+            **{
+                "src_address": HBM_SOURCE[0],
+                "dst_address": HBM_TARGET[0],
+                "row_bytes": 64,
+                "count": (3, 2, 2),
+                "src_stride": (64, 0, 0),
+                "dst_stride": (64, 0, 0),
+                side: BAD_PLACES[place],
+                "update_kind": Update.INCREMENT,
+            }
+        ),
+        DmaCause.BAD_ADDRESS,
+    )
 
 
 @pytest.mark.parametrize("config", [TINY, GAPPED], ids=["tiny", "gapped"])
 @pytest.mark.parametrize("side", ["src", "dst"])
 def test_bad_address_later(side, config):
-    """Rows before the bad one stay written, rows behind it do not appear, though they would be good."""
+    """Rows before the bad one stay written, rows behind it do not appear, though they would be
+    good."""
     edge = sbuf_address(config, 2 if side == "dst" else 0, config.sbuf_bytes - 1)
     for rows_before in (1, 2, 5):
-        common = {"src_address": HBM_SOURCE[0], "dst_address": HBM_TARGET[0], "row_bytes": 48, "count": (12, 3, 1),
-                  "src_stride": (48, 0, 0), "dst_stride": (48, 600, 0), "update_kind": Update.INCREMENT}
+        common = {
+            "src_address": HBM_SOURCE[0],
+            "dst_address": HBM_TARGET[0],
+            "row_bytes": 48,
+            "count": (12, 3, 1),
+            "src_stride": (48, 0, 0),
+            "dst_stride": (48, 600, 0),
+            "update_kind": Update.INCREMENT,
+        }
         common[f"{side}_address"] = edge - 48 * rows_before
         check_one(Descriptor(**common), DmaCause.BAD_ADDRESS, config=config, seed=rows_before)
 
@@ -138,23 +190,45 @@ def test_bad_address_later(side, config):
 def test_row_longer_than_a_partition():
     """A row may not run from one partition into the next, nor over 2^32 - 1 bytes."""
     for size in (TINY.sbuf_bytes + 1, (1 << 32) - 1):
-        check_one(Descriptor(src_address=HBM_SOURCE[0], dst_address=sbuf_address(TINY, 2, 0), row_bytes=size),
-                  DmaCause.BAD_ADDRESS)
-        check_one(Descriptor(src_address=sbuf_address(TINY, 0, 0), dst_address=HBM_TARGET[0], row_bytes=size),
-                  DmaCause.BAD_ADDRESS)
+        check_one(
+            Descriptor(
+                src_address=HBM_SOURCE[0], dst_address=sbuf_address(TINY, 2, 0), row_bytes=size
+            ),
+            DmaCause.BAD_ADDRESS,
+        )
+        check_one(
+            Descriptor(
+                src_address=sbuf_address(TINY, 0, 0), dst_address=HBM_TARGET[0], row_bytes=size
+            ),
+            DmaCause.BAD_ADDRESS,
+        )
 
 
 def test_walk_out_of_the_map_by_the_largest_strides():
     """+-2^31 strides leave the map in either direction and are seen."""
     for stride in (-(1 << 31), (1 << 31) - 1):
-        check_one(Descriptor(src_address=HBM_SOURCE[0], dst_address=HBM_TARGET[0], row_bytes=9, count=(3, 1, 1),
-                             src_stride=(stride, 0, 0), dst_stride=(9, 0, 0)), DmaCause.BAD_ADDRESS)
+        check_one(
+            Descriptor(
+                src_address=HBM_SOURCE[0],
+                dst_address=HBM_TARGET[0],
+                row_bytes=9,
+                count=(3, 1, 1),
+                src_stride=(stride, 0, 0),
+                dst_stride=(9, 0, 0),
+            ),
+            DmaCause.BAD_ADDRESS,
+        )
 
 
 def test_bus_error_while_fetching():
     address = DESCRIPTORS + DESCRIPTOR_BYTES
     for beat in (0, 3, 7):
-        check_one(GOOD, DmaCause.BUS_ERROR, bus_errors=0, faults=[(address + 16 * beat, address + 16 * beat + 1)])
+        check_one(
+            GOOD,
+            DmaCause.BUS_ERROR,
+            bus_errors=0,
+            faults=[(address + 16 * beat, address + 16 * beat + 1)],
+        )
 
 
 def test_bus_error_goes_before_bad_descriptor():
@@ -174,19 +248,39 @@ def test_bus_error_goes_before_bad_descriptor():
 @pytest.mark.parametrize("direction", ["hs", "hh"])
 @pytest.mark.parametrize("row", [0, 1, 7, 40])
 def test_read_error(direction, row):
-    """Rows before the error are written, nothing of its row or behind it; the descriptor has no update."""
-    bad = Descriptor(src_address=HBM_SOURCE[0] + 0x1000, dst_address=target(TINY, direction[1], 0x800), row_bytes=16,
-                     count=(8, 8, 1), src_stride=(16, 128, 0), dst_stride=(19, 200, 0), update_kind=Update.INCREMENT)
+    """Rows before the error are written, nothing of its row or behind it; the descriptor has no
+    update."""
+    bad = Descriptor(
+        src_address=HBM_SOURCE[0] + 0x1000,
+        dst_address=target(TINY, direction[1], 0x800),
+        row_bytes=16,
+        count=(8, 8, 1),
+        src_stride=(16, 128, 0),
+        dst_stride=(19, 200, 0),
+        update_kind=Update.INCREMENT,
+    )
     fault = HBM_SOURCE[0] + 0x1000 + 16 * row
-    check_one(bad, DmaCause.BUS_ERROR, bus_errors=row, faults=[(fault, fault + 1)], timing=Timing(latency=9, stall=0.1))
+    check_one(
+        bad,
+        DmaCause.BUS_ERROR,
+        bus_errors=row,
+        faults=[(fault, fault + 1)],
+        timing=Timing(latency=9, stall=0.1),
+    )
 
 
 def test_read_error_ends_a_long_descriptor():
     """The rest of a descriptor in error is not walked: 2^32 rows would take for ever."""
     start = HBM_SOURCE[0] + 0x1000
     fault = start + 16
-    bad = Descriptor(src_address=start, dst_address=HBM_TARGET[0], row_bytes=16, count=(65535, 65535, 1),
-                     src_stride=(1, 0, 0), dst_stride=(0, 0, 0))
+    bad = Descriptor(
+        src_address=start,
+        dst_address=HBM_TARGET[0],
+        row_bytes=16,
+        count=(65535, 65535, 1),
+        src_stride=(1, 0, 0),
+        dst_stride=(0, 0, 0),
+    )
     check_one(bad, DmaCause.BUS_ERROR, bus_errors=1, faults=[(fault, fault + 1)])
 
 
@@ -196,8 +290,16 @@ def test_read_error_within_a_row():
         bench = DmaBench(TINY)
         fault = HBM_SOURCE[0] + 16 * 5
         bench.memory.faults.append((fault, fault + 1))
-        trigger = bench.place(DESCRIPTORS, [Descriptor(
-            src_address=HBM_SOURCE[0] + src_offset, dst_address=HBM_TARGET[0] + dst_offset, row_bytes=200)])
+        trigger = bench.place(
+            DESCRIPTORS,
+            [
+                Descriptor(
+                    src_address=HBM_SOURCE[0] + src_offset,
+                    dst_address=HBM_TARGET[0] + dst_offset,
+                    row_bytes=200,
+                )
+            ],
+        )
         before = bytes(bench.memory.data)
 
         async def look(ctx, bench=bench, trigger=trigger):
@@ -210,9 +312,12 @@ def test_read_error_within_a_row():
         after = bytes(bench.memory.data)
         start = HBM_TARGET[0] + dst_offset
         safe = 16 * 5 - src_offset
-        written = next((i for i in range(200) if after[start + i] != before[HBM_SOURCE[0] + src_offset + i]), 200)
+        written = next(
+            (i for i in range(200) if after[start + i] != before[HBM_SOURCE[0] + src_offset + i]),
+            200,
+        )
         assert safe - 32 <= written <= safe
-        assert after[:start] == before[:start] and after[start + safe:] == before[start + safe:]
+        assert after[:start] == before[:start] and after[start + safe :] == before[start + safe :]
 
 
 @pytest.mark.parametrize("row", [0, 3, 11])
@@ -221,8 +326,15 @@ def test_write_error(row):
     bench = DmaBench(TINY, timing=Timing(latency=12))
     fault = HBM_TARGET[0] + 0x8000 + 64 * row
     bench.memory.faults.append((fault, fault + 64))
-    bad = Descriptor(src_address=source(TINY, "h", 0x2000), dst_address=HBM_TARGET[0] + 0x8000, row_bytes=64,
-                     count=(12, 1, 1), src_stride=(64, 0, 0), dst_stride=(64, 0, 0), update_kind=Update.INCREMENT)
+    bad = Descriptor(
+        src_address=source(TINY, "h", 0x2000),
+        dst_address=HBM_TARGET[0] + 0x8000,
+        row_bytes=64,
+        count=(12, 1, 1),
+        src_stride=(64, 0, 0),
+        dst_stride=(64, 0, 0),
+        update_kind=Update.INCREMENT,
+    )
     trigger = bench.place(DESCRIPTORS, [GOOD, bad, OTHER, GOOD])
     before = bytes(bench.memory.data)
 
@@ -239,14 +351,24 @@ def test_write_error(row):
     src, dst = HBM_SOURCE[0] + 0x2000, HBM_TARGET[0] + 0x8000
     for number in range(12):
         low = dst + 64 * number
-        want = before[low:low + 64] if number == row else before[src + 64 * number:src + 64 * number + 64]
-        assert bench.memory.data[low:low + 64] == want
+        want = (
+            before[low : low + 64]
+            if number == row
+            else before[src + 64 * number : src + 64 * number + 64]
+        )
+        assert bench.memory.data[low : low + 64] == want
 
 
 def test_bus_error_goes_before_bad_address_of_a_later_row():
     """The read error of row 1 happened before row 3 was found outside."""
-    bad = Descriptor(src_address=TINY.hbm_bytes - 48, dst_address=HBM_TARGET[0], row_bytes=16, count=(9, 1, 1),
-                     src_stride=(16, 0, 0), dst_stride=(16, 0, 0))
+    bad = Descriptor(
+        src_address=TINY.hbm_bytes - 48,
+        dst_address=HBM_TARGET[0],
+        row_bytes=16,
+        count=(9, 1, 1),
+        src_stride=(16, 0, 0),
+        dst_stride=(16, 0, 0),
+    )
     fault = TINY.hbm_bytes - 32
     check_one(bad, DmaCause.BUS_ERROR, bus_errors=1, faults=[(fault, fault + 1)])
 
@@ -265,10 +387,21 @@ def test_random_chains_with_errors(seed):
     chain = []
     for _ in range(40):
         bad_row = Descriptor(
-            src_address=sbuf_address(GAPPED, 1, GAPPED.sbuf_bytes - rng.randrange(1, 200)), dst_address=target(GAPPED, "h", rng.randrange(4096)),
-            row_bytes=rng.randrange(1, 40), count=(20, 1, 1), src_stride=(10, 0, 0), dst_stride=(41, 0, 0),
-            update_kind=Update.INCREMENT)
+            src_address=sbuf_address(GAPPED, 1, GAPPED.sbuf_bytes - rng.randrange(1, 200)),
+            dst_address=target(GAPPED, "h", rng.randrange(4096)),
+            row_bytes=rng.randrange(1, 40),
+            count=(20, 1, 1),
+            src_stride=(10, 0, 0),
+            dst_stride=(41, 0, 0),
+            update_kind=Update.INCREMENT,
+        )
         chain.append(rng.choice((GOOD, OTHER, bad_row, bad_row, raw(OTHER, rng.choice(RESERVED)))))
-    bench = DmaBench(GAPPED, seed=seed, timing=Timing(latency=5, jitter=7, stall=0.3), sbuf_stall=0.3, update_stall=0.5)
+    bench = DmaBench(
+        GAPPED,
+        seed=seed,
+        timing=Timing(latency=5, jitter=7, stall=0.3),
+        sbuf_stall=0.3,
+        update_stall=0.5,
+    )
     trigger = bench.place(DESCRIPTORS, chain)
     bench.script(bench.check([trigger]), bench.check([trigger]))

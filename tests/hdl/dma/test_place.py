@@ -26,14 +26,37 @@ def test_place(name):
     config = PRESETS[name]
     rng = random.Random(name)
     stride, last = config.sbuf_stride_bytes, config.partitions - 1
-    edges = [0, config.hbm_bytes, CORE_BASE, PSUM_BASE, SEMAPHORE_BASE, 1 << 45, (1 << WALK_BITS) - 1,
-             CORE_BASE + config.partitions * stride]
-    edges += [CORE_BASE + p * stride + o for p in (0, 1, last) for o in (0, config.sbuf_bytes, stride)]
+    edges = [
+        0,
+        config.hbm_bytes,
+        CORE_BASE,
+        PSUM_BASE,
+        SEMAPHORE_BASE,
+        1 << 45,
+        (1 << WALK_BITS) - 1,
+        CORE_BASE + config.partitions * stride,
+    ]
+    edges += [
+        CORE_BASE + p * stride + o for p in (0, 1, last) for o in (0, config.sbuf_bytes, stride)
+    ]
     cases = []
     for edge in edges:
-        for size in (1, 2, 16, 4096, config.sbuf_bytes, config.sbuf_bytes + 1, 0xFFFF_FFFF, rng.randrange(1, 1 << 32)):
-            cases += [(address, size) for base in (edge, edge - size) for delta in (-1, 0, 1)
-                      if 0 <= (address := base + delta) < 1 << WALK_BITS]
+        for size in (
+            1,
+            2,
+            16,
+            4096,
+            config.sbuf_bytes,
+            config.sbuf_bytes + 1,
+            0xFFFF_FFFF,
+            rng.randrange(1, 1 << 32),
+        ):
+            cases += [
+                (address, size)
+                for base in (edge, edge - size)
+                for delta in (-1, 0, 1)
+                if 0 <= (address := base + delta) < 1 << WALK_BITS
+            ]
     dut = RowPlace(config)
     outcomes = set()
 
