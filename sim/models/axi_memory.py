@@ -1,6 +1,7 @@
 """AXI4 memory for Amaranth's simulator.
 
-Random latency, stalls and reordering, protocol checks, errors on demand.  For unit tests of up to some ten thousand cycles; `hbm.sv` is the model for whole-chip simulation.
+Random latency, stalls and reordering, protocol checks, errors on demand.  For unit tests of up to
+some ten thousand cycles; `hbm.sv` is the model for whole-chip simulation.
 """
 
 import random
