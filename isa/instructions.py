@@ -1,51 +1,62 @@
 """The instruction set, declared once.
 
-Encoder, decoder, assembler, argument checks, RTL layout and reserved-bit masks, golden dispatch, random program
-generator and the reference page are all derived from INSTRUCTIONS.
+Encoder, decoder, assembler, argument checks, RTL layout and reserved-bit masks, golden dispatch,
+random program generator and the reference page are all derived from INSTRUCTIONS.
 
-Order of checks (the first that fails gives the Cause, in RTL and golden model alike):
-BAD_VERSION, ILLEGAL_OPCODE, RESERVED_BITS, BAD_OPERATOR, BAD_SPACE, BAD_DTYPE, BAD_PARTITION, MISALIGNED,
-OUT_OF_RANGE, SHAPE_MISMATCH; control instructions: BAD_ADDRESS, BAD_DMA_ENGINE, PC_OUT_OF_RANGE, LOOP_DEPTH when executed.
-Operand checks see register-substituted values.  When any count or partition_count of any operand is 0 the
-instruction does no work: it passes the checks up to BAD_DTYPE, then waits, updates and retires.
+Order of checks (the first that fails gives the Cause, in RTL and golden model alike): BAD_VERSION,
+ILLEGAL_OPCODE, RESERVED_BITS, BAD_OPERATOR, BAD_SPACE, BAD_DTYPE, BAD_PARTITION, MISALIGNED,
+OUT_OF_RANGE, SHAPE_MISMATCH; control instructions: BAD_ADDRESS, BAD_DMA_ENGINE, PC_OUT_OF_RANGE,
+LOOP_DEPTH when executed. Operand checks see register-substituted values.  When any count or
+partition_count of any operand is 0 the instruction does no work: it passes the checks up to
+BAD_DTYPE, then waits, updates and retires.
 
 The checks in detail
-* An instruction is checked before it waits; one that fails neither waits nor updates nor counts as retired.
-* RESERVED_BITS: a bit outside the instruction's used_mask; or a field that holds a register number (its flag is 1, used or not:
-  wait_value, update_value, operand and column fields, immediates) with a bit above the low 6; or imm_regs bit 1 in an
-  instruction without imm1.
+* An instruction is checked before it waits; one that fails neither waits nor updates nor counts as
+  retired.
+* RESERVED_BITS: a bit outside the instruction's used_mask; or a field that holds a register number
+  (its flag is 1, used or not: wait_value, update_value, operand and column fields, immediates) with
+  a bit above the low 6; or imm_regs bit 1 in an instruction without imm1.
 * BAD_OPERATOR: update_kind, alu_op, cond or a field of `enums` without a legal value.
-* BAD_SPACE, BAD_DTYPE: every operand; a column may have space NONE, and then its other fields mean nothing.
-* Register values are unsigned 32-bit numbers and are checked before they are cut to their field: a count above 65535 is
-  OUT_OF_RANGE.
-* BAD_PARTITION, with P = config.partitions: start + count <= P; start 0 when count > P/2, 0 or P/2 when count > P/4, else a
-  multiple of P/4.  A column counts the partitions of src0.
+* BAD_SPACE, BAD_DTYPE: every operand; a column may have space NONE, and then its other fields mean
+  nothing.
+* Register values are unsigned 32-bit numbers and are checked before they are cut to their field: a
+  count above 65535 is OUT_OF_RANGE.
+* BAD_PARTITION, with P = config.partitions: start + count <= P; start 0 when count > P/2, 0 or P/2
+  when count > P/4, else a multiple of P/4.  A column counts the partitions of src0.
 * MISALIGNED: offset of an operand or used column is not a multiple of its element size.
-* OUT_OF_RANGE, each operand: more than 65536 elements (product of the counts), or a byte of the box [low, high) before 0 or beyond
-  the space's bytes in a partition; a used column likewise; load_stationary: M > P; multiply_moving: elements of src0 >
-  config.max_moving, or the dst box not within one PSUM bank.
-* SHAPE_MISMATCH: "same": partition counts or elements of the operands differ; "reduce": partition counts differ, or dst has
-  other than the product of src0's counts outside the innermost reduce_dims elements; "matmul": K, M differ from those of the last
-  load_stationary that passed its checks and did work (none since START fails too), or the elements of src0 and dst differ.
+* OUT_OF_RANGE, each operand: more than 65536 elements (product of the counts), or a byte of the box
+  [low, high) before 0 or beyond the space's bytes in a partition; a used column likewise;
+  load_stationary: M > P; multiply_moving: elements of src0 > config.max_moving, or the dst box not
+  within one PSUM bank.
+* SHAPE_MISMATCH: "same": partition counts or elements of the operands differ; "reduce": partition
+  counts differ, or dst has other than the product of src0's counts outside the innermost
+  reduce_dims elements; "matmul": K, M differ from those of the last load_stationary that passed its
+  checks and did work (none since START fails too), or the elements of src0 and dst differ.
 
 Execution in detail
-* START with a stream that is not 128-byte aligned or not wholly inside HBM: BAD_ADDRESS at pc 0.  An instruction that cannot be
-  fetched: BUS_ERROR.  Running past the last instruction: PC_OUT_OF_RANGE with pc = LENGTH.
-* reg_load, reg_store: BAD_ADDRESS when the sum (modulo 2^64) is not 4-byte aligned or not a byte of HBM, SBUF or PSUM (gaps between
-  partitions included); BUS_ERROR when the access fails.
-* dma_trigger: BAD_ADDRESS when the sum is not 128-byte aligned or not in HBM; then BAD_DMA_ENGINE; a count (signed) at or below 0
-  then appends nothing.
-* branch: a target at or beyond LENGTH is PC_OUT_OF_RANGE when taken.  A taken branch ends every loop whose body does not
-  contain its target (so a branch to the target of a loop leaves that loop).
-* loop: PC_OUT_OF_RANGE, whatever the count, unless pc < target < LENGTH and target is not beyond the target of the enclosing loop;
-  then a count at or below 0 or an empty body continues at target; else LOOP_DEPTH when LOOP_DEPTH loops are active.  A loop repeats
-  or ends when its target is reached other than by a taken branch, the innermost first.
-* An update fires in order after those of all earlier instructions of the same kind (at read or complete).  Control instructions
-  other than nop and sem_wait fire theirs when they execute, at once, ignoring update_at_read; fenced ones execute when everything before
-  is complete.  A nop, a sem_wait and an instruction without work update as if their reads and results followed those of the
-  instruction before.  sem_wait without wait and sem_update with Update.NONE are a nop (sem_update stays fenced).
-* A sequencer that stops (ERROR) leaves issued work running: it completes and updates.  Semaphores wrap modulo 2^32; a semaphore that
-  leaves the signed range is latched in SEMAPHORE_ERROR and stops nobody.
+* START with a stream that is not 128-byte aligned or not wholly inside HBM: BAD_ADDRESS at pc 0.
+  An instruction that cannot be fetched: BUS_ERROR.  Running past the last instruction:
+  PC_OUT_OF_RANGE with pc = LENGTH.
+* reg_load, reg_store: BAD_ADDRESS when the sum (modulo 2^64) is not 4-byte aligned or not a byte of
+  HBM, SBUF or PSUM (gaps between partitions included); BUS_ERROR when the access fails.
+* dma_trigger: BAD_ADDRESS when the sum is not 128-byte aligned or not in HBM; then BAD_DMA_ENGINE;
+  a count (signed) at or below 0 then appends nothing.
+* branch: a target at or beyond LENGTH is PC_OUT_OF_RANGE when taken.  A taken branch ends every
+  loop whose body does not contain its target (so a branch to the target of a loop leaves that
+  loop).
+* loop: PC_OUT_OF_RANGE, whatever the count, unless pc < target < LENGTH and target is not beyond
+  the target of the enclosing loop; then a count at or below 0 or an empty body continues at target;
+  else LOOP_DEPTH when LOOP_DEPTH loops are active.  A loop repeats or ends when its target is
+  reached other than by a taken branch, the innermost first.
+* An update fires in order after those of all earlier instructions of the same kind (at read or
+  complete).  Control instructions other than nop and sem_wait fire theirs when they execute, at
+  once, ignoring update_at_read; fenced ones execute when everything before is complete.  A nop, a
+  sem_wait and an instruction without work update as if their reads and results followed those of
+  the instruction before.  sem_wait without wait and sem_update with Update.NONE are a nop
+  (sem_update stays fenced).
+* A sequencer that stops (ERROR) leaves issued work running: it completes and updates.  Semaphores
+  wrap modulo 2^32; a semaphore that leaves the signed range is latched in SEMAPHORE_ERROR and stops
+  nobody.
 """
 
 from dataclasses import dataclass

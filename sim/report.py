@@ -18,6 +18,18 @@ from hdl.verilog import TOP, chip_verilog
 from isa.geometry import PRESETS, GeometryError, preset
 from sim.build import ROOT
 
+_MAP_LUTS = (
+    "opt_expr -mux_undef -noclkinv",
+    "abc -luts 2:2,3,6:5",
+    "clean",
+    "xilinx_srl -fixed -minlen 3",
+    "techmap -map +/xilinx/lut_map.v -map +/xilinx/cells_map.v -D LUT_WIDTH=6",
+    "xilinx_dffopt",
+    "opt_lut_ins -tech xilinx",
+    "clean",
+)
+"""The map_luts step of synth_xilinx with `abc`: its `abc9` fails an assertion on our larger modules (Yosys 0.70)."""
+
 _YOSYS = """
 import sys
 from pyosys import libyosys
@@ -44,7 +56,8 @@ def synthesise(verilog, top, folder):
     folder.mkdir(parents=True, exist_ok=True)
     source, stat, log = folder / f"{top}.sv", folder / f"{top}.stat.json", folder / f"{top}.log"
     source.write_text(verilog)
-    commands = (f"read_verilog -sv {source}", f"synth_xilinx -family xc7 -top {top}", f"tee -q -o {stat} stat -json")
+    commands = (f"read_verilog -sv {source}", f"synth_xilinx -family xc7 -top {top} -run begin:map_luts", *_MAP_LUTS,
+                f"tee -q -o {stat} stat -json")
     with open(log, "w") as output:
         done = subprocess.run([sys.executable, "-c", _YOSYS, *commands], stdout=output, stderr=subprocess.STDOUT, check=False)
     if done.returncode:
@@ -90,7 +103,9 @@ def units(modules, top=TOP):
             cell = cell.lstrip("\\")
             if cell in modules and cell != f"{top}.core":
                 label = cell.removeprefix(f"{top}.").removeprefix("core.")
-                rows.append((label, {kind: count * n for kind, n in totals(modules, cell).items()}))
+                found = {kind: count * n for kind, n in totals(modules, cell).items()}
+                if any(found.values()):
+                    rows.append((label.split("_")[0] if label.startswith("dmaengine") else label, found))
     rows.append(("chip", totals(modules, top)))
     return rows
 

@@ -22,6 +22,7 @@ module {name}({ports});
   input [{top}:0] w_data;
   input [{address_top}:0] r_addr;
 {read_enable}  output [{top}:0] r_data;
+  (* ram_style = "{style}" *)
   reg [{top}:0] memory [0:{last}];
   integer word;
   initial for (word = 0; word <= {last}; word = word + 1) memory[word] = {width}'b0;
@@ -84,7 +85,8 @@ class _Ram(wiring.Component):
         return _VERILOG.format(
             name=name, ports=", ".join(ports), lane_top=lanes - 1, top=self.width - 1,
             address_top=ceil_log2(self.depth) - 1, last=self.depth - 1, width=self.width,
-            read_enable=read_enable, writes=writes, read=read)
+            read_enable=read_enable, writes=writes, read=read,
+            style="block" if self._domain == "sync" else "distributed")
 
 
 class BlockRam(_Ram):
