@@ -36,8 +36,8 @@ class ReadMaster:
         )
         self.random, self.stall = random.Random(seed), stall
         self.errors = self.beats = 0
-        self.granted = []
-        """Cycles in which a request was taken."""
+        self.asked, self.granted = [], []
+        """Cycles in which a request was first offered, and taken."""
 
     @property
     def done(self):
@@ -67,6 +67,7 @@ class ReadMaster:
                 and self.random.random() >= self.stall
             ):
                 address, beats = self.bursts[0]
+                self.asked.append(now + 1)
                 identity = self.random.getrandbits(self.id_bits)
                 ctx.set(port.ar.p, {"id": identity, "addr": address, "len": beats - 1})
                 valid = True
@@ -104,7 +105,7 @@ class WriteMaster:
         self.random, self.stall = random.Random(seed), stall
         self.answers = []
         self.expected = len(bursts)
-        self.granted = []
+        self.asked, self.granted = [], []
 
     @property
     def done(self):
@@ -131,6 +132,7 @@ class WriteMaster:
                 assert len(self.answers) <= self.expected, "an answer too many"
             if not aw_valid and self.addresses and self.random.random() >= self.stall:
                 address, beats = self.addresses[0]
+                self.asked.append(now + 1)
                 self.ids.append(self.random.getrandbits(self.id_bits))
                 ctx.set(port.aw.p, {"id": self.ids[-1], "addr": address, "len": beats - 1})
                 aw_valid = True

@@ -174,6 +174,36 @@ def check_turns(masters):
         assert max(counts) - min(counts) <= 1, f"{counts}"
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("half", ["read", "write"])
+def test_requests_at_random_times(half, seed):
+    """Requests come and are taken at random: an offer does not change while it waits (the memory
+    model asserts it), and nobody lets more than two rounds of others pass."""
+    timing = Timing(latency=1, stall=(0.5, 0.8, 0.2)[seed])
+    memory = AxiMemory(bytearray(SIZE), timing=timing, seed=seed)
+    count = 5
+    if half == "read":
+        dut = AxiReadArbiter(TINY, count)
+        masters = [
+            ReadMaster(memory.peek, [(16 * i, 1)] * 40, seed=i, stall=0.7, outstanding=100)
+            for i in range(count)
+        ]
+        model = memory.serve_read
+    else:
+        dut = AxiWriteArbiter(TINY, count)
+        masters = [WriteMaster([(16 * i, [(i, 1)])] * 40, seed=i, stall=0.7) for i in range(count)]
+        model = memory.serve_write
+    processes = [(master.serve, port_of(dut, i)) for i, master in enumerate(masters)]
+    simulate(dut, [*processes, (model, dut.port)], masters, 8000)
+    longest = 0
+    for master in masters:
+        others = [cycle for other in masters if other is not master for cycle in other.granted]
+        for asked, granted in zip(master.asked, master.granted, strict=True):
+            longest = max(longest, sum(asked <= cycle < granted for cycle in others))
+    # One round, and one more for a request that comes while another's offer waits.
+    assert 1 <= longest <= 2 * (count - 1)
+
+
 def test_full_rate():
     """Two masters with long bursts keep the port busy in both directions."""
     memory = AxiMemory(bytearray(SIZE), timing=Timing(latency=2), seed=3)

@@ -225,6 +225,25 @@ def test_zero_work_completes_in_order_with_its_update():
     assert [semaphore for semaphore, _, _ in bench.updates] == [1, 9, 1, 2, 3, 4, 9, 1, 2, 3, 4]
 
 
+def test_more_write_bursts_than_may_be_unanswered():
+    """128 bursts, twice the limit, before the first answer: the descriptor is not yet done."""
+    bench = run(
+        [
+            Descriptor(
+                src_address=source(TINY, "s", 0),
+                dst_address=target(TINY, "h", 0),
+                row_bytes=16,
+                count=(128, 1, 1),
+                src_stride=(16, 0, 0),
+                dst_stride=(32, 0, 0),
+                update_kind=Update.INCREMENT,
+            )
+        ],
+        timing=Timing(latency=300),
+    )
+    assert bench.cycles > 600
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_random_chains_under_random_timing(seed):
     """Random descriptors in all directions; every channel stalls at random; three runs on one
