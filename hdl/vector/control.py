@@ -9,7 +9,7 @@ from hdl.lib.issue import ELEMENT_BITS
 from hdl.vector.alu import AluEntry, Select
 from hdl.vector.delayed import delayed
 from hdl.vector.join import GROUP_BITS, Join
-from hdl.vector.lane import PAIRS, PARTIALS, LaneControl, Source1
+from hdl.vector.lane import PARTIALS, LaneControl, Source1
 from hdl.vector.op import VectorOp
 from hdl.vector.prepare import Prepare
 from hdl.vector.window import OutputWindow, check_window
@@ -37,9 +37,9 @@ class _Result(data.Struct):
 class VectorControl(wiring.Component):
     """Launches one element a cycle and follows it through the lanes, which never stall.
 
-    A launch needs its inputs, a place for the result it produces and, when it completes a pair of
-    partials, a place for that. Consecutive instructions follow without a bubble; what comes after
-    a reduction waits for its last result: at most 4 * stages + 4 cycles.
+    A launch needs its inputs and, when it gives a result, a place for that.  Consecutive
+    instructions follow without a bubble; what comes after a reduction waits for its last result: at
+    most 4 * stages + 4 cycles.
 
     Members
     -------
@@ -97,19 +97,16 @@ class VectorControl(wiring.Component):
                 with m.If(slot == PARTIALS - 1):
                     m.d.sync += first.eq(0)
 
-        # What is launched has a place to go.
-        pair_room, paired = Signal(range(PAIRS + 1), init=PAIRS), Signal()
+        # What gives a result has a place to go.
         m.d.comb += [
-            paired.eq(launch & pair),
             launch.eq(
                 running & (self.src0_valid | ~now.uses_src0) & (self.src1_valid | ~now.uses_src1)
-                & (window.room | ~produces) & ((pair_room != 0) | ~pair)),
+                & (window.room | ~produces)),
             window.launch.eq(launch & produces),
             self.src0_ready.eq(launch & now.uses_src0),
             self.src1_ready.eq((launch & now.uses_src1) | prepare.use_beat),
             self.output_valid.eq(window.valid), window.ready.eq(self.output_ready),
         ]
-        m.d.sync += pair_room.eq(pair_room + join.use_pair - paired)
 
         # From one instruction to the next.
         m.d.comb += advance.eq(
@@ -144,7 +141,7 @@ class VectorControl(wiring.Component):
             tag.element.eq(launch & ~now.reduce),
             tag.partial.eq(launch & now.reduce),
             tag.slot.eq(slot), tag.group.eq(number),
-            tag.pair.eq(paired),
+            tag.pair.eq(launch & pair),
             tag.single.eq(~slot[0] & first),
             tag.select0.eq(now.alu0.select),
             tag.entry1.eq(now.alu1.entry), tag.select1.eq(now.alu1.select),

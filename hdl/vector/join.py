@@ -20,7 +20,7 @@ from hdl.lib.tile import add_tile
 from hdl.vector.lane import NODE_BITS, PAIRS
 
 GROUP_BITS = 2
-"""Groups are told apart modulo 4: no more than 3 wait at one node, whatever the ALU's latency."""
+"""Groups are told apart modulo 4: sums of at most 2 wait at one node (with 6 stages)."""
 
 
 class _Sum(data.Struct):
@@ -91,7 +91,8 @@ class Join(wiring.Component):
         with m.If(came.valid & ~top):
             m.d.sync += waiting.bit_select(self.node, 1).eq(~meets)
 
-        # Pairs that wait, oldest first.
+        # Pairs that wait, oldest first.  Pairs and nodes together need ALU1 less often than
+        # elements come, so there is no back-pressure.
         count = Signal(range(PAIRS + 1))
         names = add_tile(m, platform, "names", LutRam(width=2 + GROUP_BITS, depth=PAIRS))
         m.d.comb += [

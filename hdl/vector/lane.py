@@ -13,8 +13,8 @@ from hdl.vector.window import OUTPUTS
 
 PARTIALS = 8
 """Partial results of a reduction."""
-PAIRS = 8
-"""Pairs of partial results that may wait for ALU1."""
+PAIRS = 4
+"""Pairs of partial results that may wait for ALU1; it is never more than 2 behind (`join.py`)."""
 NODE_BITS = 4
 """Address of a sum that waits for its partner: group modulo 4, node of the tree."""
 _PARTIAL_BITS = exact_log2(PARTIALS)
