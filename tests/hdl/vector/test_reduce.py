@@ -80,6 +80,29 @@ def test_groups_of_every_size_and_shape(stages, op):
             assert_run(run, program, sbuf, psum)
 
 
+@pytest.mark.parametrize("stages", STAGES)
+def test_many_groups_with_gaps_between_their_elements(stages):
+    """From PSUM, where every element may be refused: sums of two groups wait at one node."""
+    bench = lane_bench("vector", stages)
+    rng = np.random.default_rng(stages)
+    for deny in (13, 50, 128):
+        sbuf, psum = random_memories(rng, bench.config)
+        program = [
+            reduction(
+                bench.config,
+                [size],
+                [min(60, 500 // size)],
+                op=ADD,
+                source=0,
+                target=256 * size,
+                space=Space.PSUM,
+            )
+            for size in range(1, 21)
+        ]
+        run = bench.run(program, sbuf, psum, cycle_limit=60_000, deny_read=deny, seed=deny)
+        assert_run(run, program, sbuf, psum)
+
+
 @pytest.mark.nightly
 def test_groups_at_other_depths():
     for stages in (2, 3, 5):
