@@ -6,11 +6,15 @@ and nowhere else.
 """
 
 import os
+import re
 
 import amaranth
 from amaranth.back import rtlil, verilog
 
 from hdl.lib.tile import EmitPlatform
+
+_EMPTY_VECTOR = re.compile(r"^ *(?:wire|reg) \[-1:0\] [^;]*;\n", re.MULTILINE)
+"""Declarations of signals of no width, which nothing uses; Verilog would read them as two bits."""
 
 os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
 
@@ -39,4 +43,4 @@ def emit(component, name, *, checks=False):
                     continue
                 texts.append(rtlil.convert(tile, name=module, platform=platform, emit_src=False))
     converted = verilog._convert_rtlil_text("\n".join(texts), write_verilog_opts=("-sv",))  # noqa: SLF001
-    return "\n".join([converted, *written])
+    return "\n".join([_EMPTY_VECTOR.sub("", converted), *written])

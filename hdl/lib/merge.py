@@ -1,6 +1,6 @@
 """StreamMerge: several streams onto one, fairly."""
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -31,14 +31,12 @@ class StreamMerge(wiring.Component):
         m.submodules.arbiter = arbiter = RoundRobin(self.count)
         held = Signal(self.count)
         m.d.comb += [
-            arbiter.request.eq(Cat(i.valid for i in inputs)),
+            arbiter.request.eq(Mux(held.any(), held, Cat(i.valid for i in inputs))),
             arbiter.advance.eq(self.o.ready),
             self.source.eq(arbiter.grant),
             self.o.valid.eq(self.source.any()),
             self.index.eq(one_hot_index(self.source, self.count)),
         ]
-        with m.If(held.any()):
-            m.d.comb += self.source.eq(held)
         m.d.sync += held.eq(self.source & (~self.o.ready).replicate(self.count))
         payloads = [i.p.as_value() if hasattr(i.p, "as_value") else i.p for i in inputs]
         m.d.comb += self.o.p.eq(one_hot_mux(self.source, payloads))
