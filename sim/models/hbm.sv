@@ -108,7 +108,7 @@ module hbm #(
         random = random ^ (random << 17);
         now = now + 1;
         for (p = 0; p < PORTS; p = p + 1) begin
-            chance = (random >> (8 * (p % 2))) ^ (random << (5 * p));
+            chance = (random << (13 * p)) | (random >> (64 - 13 * p));  // another rotation for each port
             if (r_credit[p] < 10'd256) r_credit[p] = r_credit[p] + rate;
             if (w_credit[p] < 10'd256) w_credit[p] = w_credit[p] + rate;
 
