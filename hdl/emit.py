@@ -1,17 +1,24 @@
 """The only module that knows Amaranth's back ends: components in, SystemVerilog out.
 
-Output is SystemVerilog (`always_comb` / `always_ff`), because `always @*` with constant inputs
-never runs on event-driven simulators.  That flavour is a private hook of Amaranth 0.5, used here
-and nowhere else.
+Logic is written as continuous assignments and registers as `always_ff`; there are no `always_comb` blocks.  A
+block that gives its output a default and then another value shows both to an event-driven simulator, and where two
+blocks read different bits of each other's vectors that never ends.  Amaranth's own conversion keeps such blocks, so the
+Yosys passes are run here, through a private hook of Amaranth 0.5.
 """
 
 import os
 import re
 
 import amaranth
-from amaranth.back import rtlil, verilog
+from amaranth._toolchain.yosys import find_yosys
+from amaranth.back import rtlil
 
 from hdl.lib.tile import EmitPlatform
+
+os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
+
+_PASSES = ("proc -norom", "memory_collect", "write_verilog -norename -sv")
+_YOSYS_VERSION = (0, 40)
 
 _EMPTY_VECTOR = re.compile(r"^ *(?:wire|reg) \[-1:0\] [^;]*;\n", re.MULTILINE)
 """Declarations of signals of no width, which nothing uses; Verilog would read them as two bits."""
@@ -42,5 +49,12 @@ def emit(component, name, *, checks=False):
                     written.append(tile.verilog(module))
                     continue
                 texts.append(rtlil.convert(tile, name=module, platform=platform, emit_src=False))
-    converted = verilog._convert_rtlil_text("\n".join(texts), write_verilog_opts=("-sv",))  # noqa: SLF001
-    return "\n".join([_EMPTY_VECTOR.sub("", converted), *written])
+    return "\n".join([_verilog("\n".join(texts)), *written])
+
+
+def _verilog(rtlil_text):
+    script = "\n".join([f"read_rtlil <<rtlil\n{rtlil_text}\nrtlil", *_PASSES])
+    yosys = find_yosys(lambda version: version >= _YOSYS_VERSION)
+    text = yosys.run(["-q", "-"], script, ignore_warnings=True)
+    # Functions of multiplexers: Icarus takes a call of a name that starts with $ for a system function.
+    return _EMPTY_VECTOR.sub("", text.replace("\\$procmux$", "procmux_"))
