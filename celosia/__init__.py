@@ -1,1 +1,3 @@
-"""What users import: the program library (later the kernel language, the compiler and the profiler)."""
+"""What users import: the program library (later the kernel language, the compiler and the
+profiler).
+"""

@@ -5,18 +5,21 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from isa.program import Program
+
 
 @dataclass
 class Case:
-    """program: isa.program.Program.  macs: multiply-accumulates of the useful work.
+    """macs: multiply-accumulates of the useful work.
 
     bound_cycles: cycles that the tensor engine needs at least (its cost model, see `tensor_bound`).
-    judge: takes {output name: array} and returns lines to print; raises AssertionError when an output is far from what numpy
-    computes in float64.  Bit-exactness is checked elsewhere, over the whole memory image.
+    judge: takes {output name: array} and returns lines to print; raises AssertionError when an
+    output is far from what numpy computes in float64.  Bit-exactness is checked elsewhere, over the
+    whole memory image.
     """
 
     name: str
-    program: object
+    program: Program
     macs: int
     bound_cycles: int
     judge: Callable = lambda outputs: []
@@ -31,11 +34,13 @@ def tiles(size, edge):
 def tensor_bound(config, moving):
     """Cycles of a sequence of weight tiles: moving = [[N of each multiply_moving] of each tile].
 
-    sum over tiles of max(P/4, sum of max(N, start-up)) + fill, where fill is the first weight load and the way through the
-    array.  Source: the cost model of the tensor engine in docs/tensor.md.
+    sum over tiles of max(P/4, sum of max(N, start-up)) + fill, where fill is the first weight load
+    and the way through the array.  Source: the cost model of the tensor engine in docs/tensor.md.
     """
     edge = config.array
-    steady = sum(max(edge // 4, sum(max(n, config.start_up_cycles) for n in chunks)) for chunks in moving)
+    steady = sum(
+        max(edge // 4, sum(max(n, config.start_up_cycles) for n in chunks)) for chunks in moving
+    )
     return steady + edge // 4 + 2 * edge - 1
 
 

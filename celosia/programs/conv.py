@@ -1,8 +1,10 @@
-"""A 3 x 3 convolution without im2col: nine matrix products with shifted views of one padded image, summed in PSUM.
+"""A 3 x 3 convolution without im2col: nine matrix products with shifted views of one padded image,
+summed in PSUM.
 
-Image: a crop of a photograph that comes with scikit-learn, 2 x 2 pixels of 3 colours folded into 12 channels, 32 x 32 (16 x 16 on the smallest chip).  Filters: 16
-random ones with bias, relu on the scalar engine.  The moving operand of tap (dy, dx) is [channels, rows, columns]
-with the row step of the padded image: overlapping access patterns of the same bytes.
+Image: a crop of a photograph that comes with scikit-learn, 2 x 2 pixels of 3 colours folded into 12
+channels, 32 x 32 (16 x 16 on the smallest chip).  Filters: 16 random ones with bias, relu on the
+scalar engine.  The moving operand of tap (dy, dx) is [channels, rows, columns] with the row step of
+the padded image: overlapping access patterns of the same bytes.
 """
 
 from functools import cache
@@ -28,13 +30,17 @@ LINES = 2
 def photograph(size):
     """float32 [12, size, size] in 0..1: a crop with pixels folded into channels."""
     edge = size * FOLD
-    crop = load_sample_image("china.jpg")[100 : 100 + edge, 200 : 200 + edge].astype(np.float32) / 255
+    crop = (
+        load_sample_image("china.jpg")[100 : 100 + edge, 200 : 200 + edge].astype(np.float32) / 255
+    )
     folded = crop.reshape(size, FOLD, size, FOLD, 3).transpose(1, 3, 4, 0, 2)
     return np.ascontiguousarray(folded.reshape(-1, size, size))
 
 
 def convolve(image, weights, bias):
-    """relu of the padded 3 x 3 convolution in float64: [channels, h, w], [taps, channels, filters], [filters]."""
+    """relu of the padded 3 x 3 convolution in float64: [channels, h, w], [taps, channels, filters],
+    [filters].
+    """
     padded = np.pad(image.astype(np.float64), ((0, 0), (1, 1), (1, 1)))
     total = np.zeros((weights.shape[2], *image.shape[1:]))
     for tap, (dy, dx) in enumerate(product(range(TAP), repeat=2)):
@@ -49,7 +55,11 @@ def build(config, seed=1):
     size = 32 if config.array >= 16 else 16
     image = photograph(size).astype(ml_dtypes.bfloat16)
     channels = len(image)
-    weights = (rng.standard_normal((TAP * TAP, channels, FILTERS)) / 10).astype(np.float32).astype(ml_dtypes.bfloat16)
+    weights = (
+        (rng.standard_normal((TAP * TAP, channels, FILTERS)) / 10)
+        .astype(np.float32)
+        .astype(ml_dtypes.bfloat16)
+    )
     bias = rng.standard_normal(FILTERS).astype(np.float32)
     exact = convolve(image, weights, bias)
 
@@ -79,7 +89,10 @@ def _emit(b, image, weights, bias, out):
     x = [b.sbuf(f"x{i}", (n, width, width), DType.BF16) for i, (_, n) in enumerate(k_tiles)]
     w = [b.sbuf(f"w{i}", (n, TAP * TAP, FILTERS), DType.BF16) for i, (_, n) in enumerate(k_tiles)]
     c = [b.sbuf(f"bias{i}", (n, 1), DType.FP32) for i, (_, n) in enumerate(m_tiles)]
-    y = [[b.sbuf(f"y{i}_{line}", (n, rows, size), DType.BF16) for line in range(LINES)] for i, (_, n) in enumerate(m_tiles)]
+    y = [
+        [b.sbuf(f"y{i}_{line}", (n, rows, size), DType.BF16) for line in range(LINES)]
+        for i, (_, n) in enumerate(m_tiles)
+    ]
     sums = [b.psum(f"sum{bank}", (edge, rows, size), bank=bank) for bank in range(PSUM_BANKS)]
     for name in ("loaded", "padded", "summed", "activated", "stored"):
         b.semaphore(name)
@@ -111,7 +124,9 @@ def _emit(b, image, weights, bias, out):
                     wait=("activated", reuse) if step == 0 and reuse > 0 else None,
                 )
                 b.tensor.multiply_moving(
-                    src0=x[i][:, row + dy : row + dy + count, dx : dx + size], dst=total, accumulate=step > 0,
+                    src0=x[i][:, row + dy : row + dy + count, dx : dx + size],
+                    dst=total,
+                    accumulate=step > 0,
                     update=("summed", "increment") if step == len(steps) - 1 else None,
                 )
                 moving.append([count * size])
@@ -120,12 +135,20 @@ def _emit(b, image, weights, bias, out):
                 b.scalar.sem_wait(wait=("stored", reuse))
             result = y[j][done // len(m_tiles) % LINES][:, :count]
             b.scalar.activation(
-                src0=total, dst=result, func="relu", bias=c[j].column(0),
-                wait=("summed", done + 1), update=("activated", "increment"),
+                src0=total,
+                dst=result,
+                func="relu",
+                bias=c[j].column(0),
+                wait=("summed", done + 1),
+                update=("activated", "increment"),
             )
             done += 1
             b.dma_copy(
-                engine=b.config.dma_engines - 1, via=b.gpsimd, src=result, dst=out[m : m + n, row : row + count],
-                wait=("activated", done), update=("stored", "increment"),
+                engine=b.config.dma_engines - 1,
+                via=b.gpsimd,
+                src=result,
+                dst=out[m : m + n, row : row + count],
+                wait=("activated", done),
+                update=("stored", "increment"),
             )
     return moving

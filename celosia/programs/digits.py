@@ -1,7 +1,8 @@
 """Handwritten digits: the trained 64-32-10 perceptron classifies the whole test split in bf16.
 
-Layer 1: hidden = relu(w1.T x + b1), layer 2: logits = w2.T hidden + b2; matrix products on the tensor engine, bias and relu on
-the scalar engine while PSUM is read.  Images are columns ([64, count]); a chunk of images fills one PSUM bank.
+Layer 1: hidden = relu(w1.T x + b1), layer 2: logits = w2.T hidden + b2; matrix products on the
+tensor engine, bias and relu on the scalar engine while PSUM is read.  Images are columns ([64,
+count]); a chunk of images fills one PSUM bank.
 """
 
 from functools import cache
@@ -33,7 +34,13 @@ class _Layer:
         edge = b.config.array
         self.name, self.result, self.func = name, result, func
         self.k_tiles, self.m_tiles = tiles(weights.shape[0], edge), tiles(weights.shape[1], edge)
-        w = b.hbm_tensor(f"{name}_weights", weights.shape, DType.BF16, "constant", weights.astype(ml_dtypes.bfloat16))
+        w = b.hbm_tensor(
+            f"{name}_weights",
+            weights.shape,
+            DType.BF16,
+            "constant",
+            weights.astype(ml_dtypes.bfloat16),
+        )
         c = b.hbm_tensor(f"{name}_bias", (len(bias), 1), DType.FP32, "constant", bias[:, None])
         self.weights, self.bias, self.copies = [], [], []
         for i, (k, rows) in enumerate(self.k_tiles):
@@ -59,17 +66,25 @@ class Perceptron:
         inputs = tiles(images.shape[0], edge)
         self.chunk = min(self.count, b.config.max_moving, self._fitting(inputs))
         self.x = [
-            [b.sbuf(f"x{i}_{j}", (rows, self.chunk), DType.BF16) for j, (_, rows) in enumerate(inputs)]
+            [
+                b.sbuf(f"x{i}_{j}", (rows, self.chunk), DType.BF16)
+                for j, (_, rows) in enumerate(inputs)
+            ]
             for i in range(BUFFERS)
         ]
         self.y = [
             [
-                [b.sbuf(f"{layer.name}_y{i}_{j}", (rows, self.chunk), layer.result) for j, (_, rows) in enumerate(layer.m_tiles)]
+                [
+                    b.sbuf(f"{layer.name}_y{i}_{j}", (rows, self.chunk), layer.result)
+                    for j, (_, rows) in enumerate(layer.m_tiles)
+                ]
                 for layer in self.layers
             ]
             for i in range(BUFFERS)
         ]
-        self.sums = [b.psum(f"sum{bank}", (edge, self.chunk), bank=bank) for bank in range(PSUM_BANKS)]
+        self.sums = [
+            b.psum(f"sum{bank}", (edge, self.chunk), bank=bank) for bank in range(PSUM_BANKS)
+        ]
         for name in ("weights", "loaded", "summed", "activated", "stored"):
             b.semaphore(name)
         self.tile = 0
@@ -78,7 +93,9 @@ class Perceptron:
         """Images per chunk that fit SBUF next to the weights."""
         weights = sum(2 * w.shape[1] for layer in self.layers for w in layer.weights)
         columns = sum(len(layer.bias) for layer in self.layers)
-        per_image = 2 * len(inputs) + sum(layer.result.itemsize * len(layer.m_tiles) for layer in self.layers)
+        per_image = 2 * len(inputs) + sum(
+            layer.result.itemsize * len(layer.m_tiles) for layer in self.layers
+        )
         rows = len(inputs) + sum(len(layer.m_tiles) for layer in self.layers)
         free = self.b.config.sbuf_bytes - weights - WORD_BYTES * (columns + BUFFERS * rows)
         return free // (BUFFERS * per_image)
@@ -87,29 +104,44 @@ class Perceptron:
         """Emit all streams; returns the moving sizes of each weight tile, for the bound."""
         b, moving = self.b, []
         b.dma_batch(
-            [copy if i < n - 1 else (*copy[:2], ("weights", "increment"))
-             for copies in [self.layers[0].copies + self.layers[1].copies]
-             for n in [len(copies)] for i, copy in enumerate(copies)],
-            engine=b.config.dma_engines - 1, via=b.gpsimd,
+            [
+                copy if i < n - 1 else (*copy[:2], ("weights", "increment"))
+                for copies in [self.layers[0].copies + self.layers[1].copies]
+                for n in [len(copies)]
+                for i, copy in enumerate(copies)
+            ],
+            engine=b.config.dma_engines - 1,
+            via=b.gpsimd,
         )
         per_chunk = sum(len(layer.m_tiles) for layer in self.layers)
         for index, (start, width) in enumerate(tiles(self.count, self.chunk)):
             buffer = index % BUFFERS
-            copies = []
-            for tile, (k, rows) in zip(self.x[buffer], tiles(self.images.shape[0], b.config.array), strict=True):
-                copies.append((self.images[k : k + rows, start : start + width], tile[:, :width], None))
+            copies: list[tuple] = []
+            for tile, (k, rows) in zip(
+                self.x[buffer], tiles(self.images.shape[0], b.config.array), strict=True
+            ):
+                copies.append(
+                    (self.images[k : k + rows, start : start + width], tile[:, :width], None)
+                )
             copies[-1] = (*copies[-1][:2], ("loaded", "increment"))
             # The images of two chunks ago are dead once that chunk's first layer is summed.
             dead = (index - BUFFERS) * per_chunk + len(self.layers[0].m_tiles)
-            b.dma_batch(copies, engine=0, via=b.sync, wait=("summed", dead) if index >= BUFFERS else None)
+            b.dma_batch(
+                copies, engine=0, via=b.sync, wait=("summed", dead) if index >= BUFFERS else None
+            )
             moving += self._layers(index, buffer, width)
             tops = tiles(self.logits.shape[0], b.config.array)
-            outputs = [
+            outputs: list[tuple] = [
                 (tile[:, :width], self.logits[m : m + rows, start : start + width], None)
                 for tile, (m, rows) in zip(self.y[buffer][1], tops, strict=True)
             ]
             outputs[-1] = (*outputs[-1][:2], ("stored", "increment"))
-            b.dma_batch(outputs, engine=b.config.dma_engines - 1, via=b.gpsimd, wait=("activated", self.tile))
+            b.dma_batch(
+                outputs,
+                engine=b.config.dma_engines - 1,
+                via=b.gpsimd,
+                wait=("activated", self.tile),
+            )
         return moving
 
     def _layers(self, index, buffer, width):
@@ -128,9 +160,13 @@ class Perceptron:
                 reuse = self.tile - PSUM_BANKS + 1
                 total = self.sums[self.tile % PSUM_BANKS][:rows, :width]
                 for i in range(len(layer.k_tiles)):
-                    b.tensor.load_stationary(src0=layer.weights[i][:, m : m + rows], wait=wait if i == 0 else None)
+                    b.tensor.load_stationary(
+                        src0=layer.weights[i][:, m : m + rows], wait=wait if i == 0 else None
+                    )
                     b.tensor.multiply_moving(
-                        src0=data[i][:, :width], dst=total, accumulate=i > 0,
+                        src0=data[i][:, :width],
+                        dst=total,
+                        accumulate=i > 0,
                         wait=("activated", reuse) if i == 0 and reuse > 0 else None,
                         update=("summed", "increment") if i == len(layer.k_tiles) - 1 else None,
                     )
@@ -140,8 +176,12 @@ class Perceptron:
                 if depth == 0 and j == 0:
                     b.scalar.sem_wait(wait=("weights", 1))
                 b.scalar.activation(
-                    src0=total, dst=self.y[buffer][depth][j][:, :width], func=layer.func, bias=layer.bias[j].column(0),
-                    wait=("summed", self.tile + 1), update=("activated", "increment"),
+                    src0=total,
+                    dst=self.y[buffer][depth][j][:, :width],
+                    func=layer.func,
+                    bias=layer.bias[j].column(0),
+                    wait=("summed", self.tile + 1),
+                    update=("activated", "increment"),
                 )
                 self.tile += 1
             data = self.y[buffer][depth]
@@ -155,7 +195,8 @@ def build(config, seed=1):
     count = images.shape[1]
     b = ProgramBuilder(config)
     program = Perceptron(
-        b, net,
+        b,
+        net,
         b.hbm_tensor("images", images.shape, DType.BF16, "input", images),
         b.hbm_tensor("logits", (net.b2.size, count), DType.FP32, "output"),
     )

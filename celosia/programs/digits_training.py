@@ -1,7 +1,8 @@
 """Trains the 64-32-10 perceptron that the `digits` program runs, in plain numpy.
 
-Data: the handwritten digits that come with scikit-learn (1797 images of 8 x 8, values 0..16), a quarter kept for the
-test.  Minibatch gradient descent with momentum on the cross entropy, one fixed seed.
+Data: the handwritten digits that come with scikit-learn (1797 images of 8 x 8, values 0..16), a
+quarter kept for the test.  Minibatch gradient descent with momentum on the cross entropy, one fixed
+seed.
 
     python -m celosia.programs.digits_training
 """
@@ -19,7 +20,7 @@ TEST_SHARE = 4
 
 @dataclass(frozen=True)
 class Digits:
-    """Images [count, 64] scaled to 0..1 in float32, labels [count], split into training and test."""
+    """Images [count, 64] scaled to 0..1 in float32 and labels [count], for training and test."""
 
     train_images: np.ndarray
     train_labels: np.ndarray
@@ -95,4 +96,5 @@ if __name__ == "__main__":
     data = load()
     net = train(data)
     print(f"training accuracy {accuracy(net.logits(data.train_images), data.train_labels):.4f}")
-    print(f"test accuracy     {accuracy(net.logits(data.test_images), data.test_labels):.4f} on {len(data.test_labels)} images")
+    test = accuracy(net.logits(data.test_images), data.test_labels)
+    print(f"test accuracy     {test:.4f} on {len(data.test_labels)} images")

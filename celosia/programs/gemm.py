@@ -1,8 +1,8 @@
 """C = A B in bf16, blocked and double-buffered: the four engines work at the same time.
 
 A is given transposed ([K, M], the contraction on the partitions), B as [K, N]; C is [M, N] in bf16.
-Blocks of N columns and groups of M tiles; inside a group the contraction is the outer loop, so that each step needs only one
-row of tiles from HBM:
+Blocks of N columns and groups of M tiles; inside a group the contraction is the outer loop, so that
+each step needs only one row of tiles from HBM:
 
 * sync     loads the tiles of the next steps into a ring of SBUF slots (DMA engine 0);
 * tensor   multiplies; partial sums of a group stay in one half of PSUM;
@@ -26,7 +26,9 @@ SLOTS = 4
 
 @dataclass(frozen=True)
 class _Tile:
-    """One tile of C: its place in the matrix, its number, its place in PSUM and in the ring of results."""
+    """One tile of C: its place in the matrix, its number, its place in PSUM and in the ring of
+    results.
+    """
 
     index: int
     m: tuple
@@ -47,7 +49,7 @@ class Gemm:
         self._allocate()
 
     def _group_size(self):
-        """Tiles of M in a group: few enough for half of PSUM, enough to hide the loads of a step."""
+        """Tiles of M in a group: few enough for half of PSUM, enough to hide a step's loads."""
         edge = self.config.array
         per_bank = self.config.psum_bank_bytes // (4 * self.block)
         most = min(PSUM_BANKS // 2 * per_bank, -(-self.m // edge))
@@ -61,7 +63,9 @@ class Gemm:
     def _allocate(self):
         b, edge = self.b, self.config.array
         self.rhs_slots = [b.sbuf(f"rhs{i}", (edge, self.block), DType.BF16) for i in range(SLOTS)]
-        self.lhs_slots = [b.sbuf(f"lhs{i}", (edge, self.group * edge), DType.BF16) for i in range(SLOTS)]
+        self.lhs_slots = [
+            b.sbuf(f"lhs{i}", (edge, self.group * edge), DType.BF16) for i in range(SLOTS)
+        ]
         room = 2 * self.group
         self.results = [b.sbuf(f"result{i}", (edge, self.block), DType.BF16) for i in range(room)]
         per_bank = self.config.psum_bank_bytes // (4 * self.block)
@@ -69,7 +73,9 @@ class Gemm:
         for i in range(room):
             half, place = divmod(i, self.group)
             bank, part = divmod(place, per_bank)
-            offset = (half * PSUM_BANKS // 2 + bank) * self.config.psum_bank_bytes + part * 4 * self.block
+            offset = (
+                half * PSUM_BANKS // 2 + bank
+            ) * self.config.psum_bank_bytes + part * 4 * self.block
             self.sums.append(b.psum(f"sum{i}", (edge, self.block), offset=offset))
         for name in ("loaded", "freed", "summed", "evicted", "stored"):
             b.semaphore(name)
@@ -83,7 +89,8 @@ class Gemm:
         for n in tiles(self.n, self.block):
             for start in range(0, len(m_tiles), self.group):
                 group = [
-                    _Tile(tile_index + i, m, n) for i, m in enumerate(m_tiles[start : start + self.group])
+                    _Tile(tile_index + i, m, n)
+                    for i, m in enumerate(m_tiles[start : start + self.group])
                 ]
                 tile_index += len(group)
                 for k_index, k in enumerate(self.k_tiles):
@@ -102,10 +109,20 @@ class Gemm:
         n, width = group[0].n
         self.b.dma_batch(
             [
-                (self.lhs_t[row : row + rows, first : first + columns], self.lhs_slots[slot][:rows, :columns], None),
-                (self.rhs[row : row + rows, n : n + width], self.rhs_slots[slot][:rows, :width], ("loaded", "increment")),
+                (
+                    self.lhs_t[row : row + rows, first : first + columns],
+                    self.lhs_slots[slot][:rows, :columns],
+                    None,
+                ),
+                (
+                    self.rhs[row : row + rows, n : n + width],
+                    self.rhs_slots[slot][:rows, :width],
+                    ("loaded", "increment"),
+                ),
             ],
-            engine=0, via=self.b.sync, wait=self._release[step - SLOTS] if step >= SLOTS else None,
+            engine=0,
+            via=self.b.sync,
+            wait=self._release[step - SLOTS] if step >= SLOTS else None,
         )
 
     def _multiply(self, step, k_index, k, group):
@@ -126,10 +143,15 @@ class Gemm:
                 dst=self.sums[self._slot(tile)][:length, :width],
                 accumulate=k_index > 0,
                 wait=("evicted", reuse) if k_index == 0 and reuse > 0 else None,
-                update=("summed", "increment") if last_step else ("freed", "increment") if tile is group[-1] else None,
+                update=("summed", "increment")
+                if last_step
+                else ("freed", "increment")
+                if tile is group[-1]
+                else None,
                 at_read=not last_step and tile is group[-1],
             )
-        if last_step:  # the update of the last multiply says that its tile is complete, so its slot is free too
+        if last_step:
+            # The update of the last multiply says that its tile is complete: its slot is free too.
             self._release.append(("summed", group[-1].index + 1))
         else:
             freed = sum(name == "freed" for name, _ in self._release)
@@ -145,16 +167,21 @@ class Gemm:
             self.b.vector.sem_wait(wait=("stored", reuse))
         length, width = tile.m[1], tile.n[1]
         self.b.vector.tensor_copy(
-            src0=self.sums[self._slot(tile)][:length, :width], dst=self.results[self._slot(tile)][:length, :width],
-            wait=("summed", tile.index + 1), update=("evicted", "increment"),
+            src0=self.sums[self._slot(tile)][:length, :width],
+            dst=self.results[self._slot(tile)][:length, :width],
+            wait=("summed", tile.index + 1),
+            update=("evicted", "increment"),
         )
 
     def _store(self, tile):
         (m, length), (n, width) = tile.m, tile.n
         self.b.dma_copy(
-            engine=self.config.dma_engines - 1, via=self.b.gpsimd,
-            src=self.results[self._slot(tile)][:length, :width], dst=self.out[m : m + length, n : n + width],
-            wait=("evicted", tile.index + 1), update=("stored", "increment"),
+            engine=self.config.dma_engines - 1,
+            via=self.b.gpsimd,
+            src=self.results[self._slot(tile)][:length, :width],
+            dst=self.out[m : m + length, n : n + width],
+            wait=("evicted", tile.index + 1),
+            update=("stored", "increment"),
         )
 
 
