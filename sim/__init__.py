@@ -1,1 +1,3 @@
-"""Builds simulation models of the chip, runs programs on them and compares them with the golden model."""
+"""Builds simulation models of the chip, runs programs on them and compares them with the golden
+model.
+"""

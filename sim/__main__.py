@@ -2,9 +2,10 @@
 
     python -m sim [--simulator verilator|icarus] [--config small] [--seed 1] [--waves] [PROGRAM ...]
 
-PROGRAM is a name of the library (gemm, odd_gemm, digits, conv), a program file (.celosia) or text assembly (.casm); without
-one, the whole library runs.  Prints a table and writes build/sim/report.json.  Exit status 0 only when every program ran to
-its end, was judged good and left the image that the golden model leaves.
+PROGRAM is a name of the library (gemm, odd_gemm, digits, conv), a program file (.celosia) or text
+assembly (.casm); without one, the whole library runs.  Prints a table and writes
+build/sim/report.json.  Exit status 0 only when every program ran to its end, was judged good and
+left the image that the golden model leaves.
 """
 
 import argparse
@@ -26,8 +27,8 @@ from isa.instructions import BY_NAME
 from isa.program import ProgramError
 from isa.program_file import load
 from sim.build import ROOT, SIMULATORS, SimulatorMissing
-from sim.device import GoldenDevice, RtlDevice, run_case, tensor_of
-from sim.image import compare
+from sim.device import GoldenDevice, RtlDevice, Status, run_case, tensor_of
+from sim.image import Comparison, compare
 from sim.rtl import SimulationError
 
 OUT = ROOT / "build" / "sim"
@@ -38,14 +39,15 @@ class Verdict:
     """What is known about one program behind its runs."""
 
     case: Case
-    status: object
-    comparison: object
+    status: Status
+    comparison: Comparison
     lines: list
     good: bool
 
     def row(self, config):
         """Entry of report.json."""
-        cycles = self.status.cycles
+        cycles, status = self.status.cycles, self.status
+        assert status.simulated_cycles is not None and status.seconds, "a run on the RTL is timed"
         return {
             "name": self.case.name,
             "cycles": cycles,
@@ -53,8 +55,8 @@ class Verdict:
             "tensor_utilisation": self.case.macs / config.array**2 / cycles if cycles else 0.0,
             "match": self.comparison.match,
             "mismatches": self.comparison.count,
-            "instructions": sum(s.retired for s in self.status.image.sequencers.values()),
-            "simulated_cycles_per_second": self.status.simulated_cycles / self.status.seconds,
+            "instructions": sum(s.retired for s in status.image.sequencers.values()),
+            "simulated_cycles_per_second": status.simulated_cycles / status.seconds,
         }
 
 
@@ -65,12 +67,18 @@ def load_case(name, config, seed):
     path = Path(name)
     if not path.exists():
         raise ProgramError(f"no program {name!r}", f"give a file or one of {', '.join(PROGRAMS)}")
-    program = assemble(path.read_text(), str(path), config) if path.suffix == ".casm" else load(path, config)
+    program = (
+        assemble(path.read_text(), str(path), config)
+        if path.suffix == ".casm"
+        else load(path, config)
+    )
     return Case(path.stem, program, *_work(program))
 
 
 def _work(program):
-    """(multiply-accumulates, cycles) that the tensor stream of a straight program asks for; 0, 0 when registers decide."""
+    """(multiply-accumulates, cycles) that the tensor stream of a straight program asks for; 0, 0
+    when registers decide.
+    """
     stream = program.stream(Sequencer.TENSOR)
     macs = cycles = columns = 0
     for word in stream.words if stream else ():
@@ -116,17 +124,25 @@ def judge(case, golden, rtl):
 def table(config, verdicts):
     """Text table of the verdicts."""
     head = ("program", "cycles", "bound", "utilisation", "verdict", "cycles/s")
-    rows = [head]
+    rows: list[tuple[str, ...]] = [head]
     for verdict in verdicts:
         row = verdict.row(config)
-        rows.append((
-            row["name"], f"{row['cycles']}", f"{row['bound_cycles']}", f"{row['tensor_utilisation']:.1%}",
-            "equal" if verdict.good else "DIFFERENT" if not row["match"] else "FAILED",
-            f"{row['simulated_cycles_per_second']:.0f}",
-        ))
+        rows.append(
+            (
+                row["name"],
+                f"{row['cycles']}",
+                f"{row['bound_cycles']}",
+                f"{row['tensor_utilisation']:.1%}",
+                "equal" if verdict.good else "DIFFERENT" if not row["match"] else "FAILED",
+                f"{row['simulated_cycles_per_second']:.0f}",
+            )
+        )
     widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
     return "\n".join(
-        "  ".join(cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True)))
+        "  ".join(
+            cell.ljust(w) if i == 0 else cell.rjust(w)
+            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        )
         for row in rows
     )
 
@@ -143,7 +159,16 @@ def main(arguments=None):
             verdict = _run(case, config, options)
             verdicts.append(verdict)
             report["programs"].append(verdict.row(config))
-    except (SimulationError, SimulatorMissing, ProgramError, GeometryError, EncodeError, Runaway, ValueError, OSError) as error:
+    except (
+        SimulationError,
+        SimulatorMissing,
+        ProgramError,
+        GeometryError,
+        EncodeError,
+        Runaway,
+        ValueError,
+        OSError,
+    ) as error:
         print(f"error: {error}", file=sys.stderr)
         failed = True
     (OUT / "report.json").write_text(json.dumps(report, indent=1) + "\n")
@@ -153,7 +178,8 @@ def main(arguments=None):
             for line in verdict.lines:
                 print(f"{verdict.case.name}: {line}")
             if options.waves:
-                print(f"{verdict.case.name}: waves in {_waves(verdict.case, config).relative_to(ROOT)}")
+                waves = _waves(verdict.case, config).relative_to(ROOT)
+                print(f"{verdict.case.name}: waves in {waves}")
             if not verdict.good:
                 print(f"{verdict.case.name}: again with make sim {_again(options, verdict.case)}")
     return int(failed or not verdicts or not all(verdict.good for verdict in verdicts))
@@ -162,7 +188,9 @@ def main(arguments=None):
 def _run(case, config, options):
     golden = run_case(GoldenDevice(config), case)
     waves = _waves(case, config) if options.waves else None
-    rtl = run_case(RtlDevice(config, options.simulator, seed=options.seed, waves=waves, checks=False), case)
+    rtl = run_case(
+        RtlDevice(config, options.simulator, seed=options.seed, waves=waves, checks=False), case
+    )
     return judge(case, golden, rtl)
 
 
@@ -176,8 +204,15 @@ def _again(options, case):
 
 
 def _parser():
-    parser = argparse.ArgumentParser(prog="python -m sim", description=__doc__.split("\n\n")[0])
-    parser.add_argument("programs", nargs="*", metavar="PROGRAM", help=f"{', '.join(PROGRAMS)}, or a .celosia or .casm file")
+    parser = argparse.ArgumentParser(
+        prog="python -m sim", description=(__doc__ or "").split("\n\n")[0]
+    )
+    parser.add_argument(
+        "programs",
+        nargs="*",
+        metavar="PROGRAM",
+        help=f"{', '.join(PROGRAMS)}, or a .celosia or .casm file",
+    )
     parser.add_argument("--simulator", choices=SIMULATORS, default="verilator")
     parser.add_argument("--config", default="small", help=f"one of {', '.join(PRESETS)}")
     parser.add_argument("--seed", type=int, default=1, help="of random data and of the simulation")

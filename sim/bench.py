@@ -1,9 +1,10 @@
-"""`make bench`: speed of hardware, simulation, emission and golden model, each as a ratio against a bound.
+"""`make bench`: speed of hardware, simulation, emission and golden model, as ratios to bounds.
 
     python -m sim.bench [NAME ...]
 
-Prints a line per figure and writes build/bench/report.json: a list of {"name", "value", "bound", "ratio", "bar", "ok"}.  ratio is
-value / bound; `bar` says what it must be.  Seconds are of this machine at this moment: run it on an idle one.
+Prints a line per figure and writes build/bench/report.json: a list of {"name", "value", "bound",
+"ratio", "bar", "ok"}.  ratio is value / bound; `bar` says what it must be.  Seconds are of this
+machine at this moment: run it on an idle one.
 """
 
 import argparse
@@ -52,12 +53,21 @@ class Figure:
 
 
 def tensor_rate():
-    """Bound of the tensor engine against cycles from start to end, matmuls from SBUF, new weights each."""
+    """Bound of the tensor engine against cycles from start to end, matmuls from SBUF, new weights
+    each.
+    """
     config = preset("small")
-    cases = [back_to_back.build(config, columns=n, repeats=131072 // (8 * n)) for n in (64, 128, 512)]
+    cases = [
+        back_to_back.build(config, columns=n, repeats=131072 // (8 * n)) for n in (64, 128, 512)
+    ]
     batch = run_jobs(config, [Job(case.program) for case in cases], checks=False)
     for case, result in zip(cases, batch.results, strict=True):
-        yield Figure(f"tensor engine, {case.name}: bound / cycles", case.bound_cycles, result.cycles, ">= 0.99")
+        yield Figure(
+            f"tensor engine, {case.name}: bound / cycles",
+            case.bound_cycles,
+            result.cycles,
+            ">= 0.99",
+        )
 
 
 def gemm_utilisation():
@@ -65,13 +75,22 @@ def gemm_utilisation():
     config = preset("small")
     case = gemm.build(config)
     result = run_jobs(config, [Job(case.program)], checks=False).results[0]
-    yield Figure("gemm 256^3 on small: tensor utilisation", case.macs / config.array**2, result.cycles, ">= 0.90")
+    yield Figure(
+        "gemm 256^3 on small: tensor utilisation",
+        case.macs / config.array**2,
+        result.cycles,
+        ">= 0.90",
+    )
     read = sum(stream.size_bytes for stream in case.program.streams)
     moved = sum(_descriptor_bytes(block) for block in case.program.descriptors)
     port = WORD_BYTES * config.hbm_ports
     roofline = min(1.0, (case.macs / config.array**2) / ((moved + read) / port))
-    yield Figure("gemm 256^3 on small: utilisation / roofline of the HBM port", case.macs / config.array**2 / result.cycles, roofline,
-                 ">= 0.90")
+    yield Figure(
+        "gemm 256^3 on small: utilisation / roofline of the HBM port",
+        case.macs / config.array**2 / result.cycles,
+        roofline,
+        ">= 0.90",
+    )
 
 
 def _descriptor_bytes(block):
@@ -92,24 +111,37 @@ def simulation_speed():
     directory, arguments, _ = prepare_directory(config, jobs, keep=OUT / "bare")
     executable = bare_executable(model, ROOT / "sim" / "bare.cpp")
     start = time.perf_counter()
-    done = subprocess.run([executable, *arguments], capture_output=True, text=True, check=True, cwd=directory)
+    done = subprocess.run(
+        [executable, *arguments], capture_output=True, text=True, check=True, cwd=directory
+    )
     bare = time.perf_counter() - start
     cycles = int(done.stdout.split()[-1])
     yield Figure("simulation of small: cycles/s", cycles / batch.seconds, 25_000, ">= 1.0")
-    yield Figure("simulation of small: cocotb's share of the wall time", (batch.seconds - bare) / batch.seconds, 1.0, "<= 0.10")
+    yield Figure(
+        "simulation of small: cocotb's share of the wall time",
+        (batch.seconds - bare) / batch.seconds,
+        1.0,
+        "<= 0.10",
+    )
 
 
 def emission():
     """Emission of trn2 in a process of its own."""
     out = OUT / "trn2"
     start = time.perf_counter()
-    subprocess.run([sys.executable, "-m", "hdl.verilog", "--config", "trn2", "--out", str(out)], check=True, capture_output=True,
-                   cwd=ROOT)
+    subprocess.run(
+        [sys.executable, "-m", "hdl.verilog", "--config", "trn2", "--out", str(out)],
+        check=True,
+        capture_output=True,
+        cwd=ROOT,
+    )
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
     yield Figure("emission of trn2: seconds", seconds, 90, "<= 1.0")
     yield Figure("emission of trn2: peak bytes", peak, 2e9, "<= 1.0")
-    yield Figure("emission of trn2: bytes of Verilog", (out / "celosia.sv").stat().st_size, 25e6, "<= 1.0")
+    yield Figure(
+        "emission of trn2: bytes of Verilog", (out / "celosia.sv").stat().st_size, 25e6, "<= 1.0"
+    )
 
 
 def build_time():
@@ -120,17 +152,29 @@ def build_time():
     for label, limit in (("from scratch", 180), ("cached", 5)):
         start = time.perf_counter()
         chip_model(config, checks=False)
-        yield Figure(f"Verilated build of small, {label}: seconds", time.perf_counter() - start, limit, "<= 1.0")
+        yield Figure(
+            f"Verilated build of small, {label}: seconds",
+            time.perf_counter() - start,
+            limit,
+            "<= 1.0",
+        )
 
 
 def golden_speed():
-    """gemm 512^3 at 128 x 128 geometry against the plain vectorised float32 chain of the same tiles."""
+    """gemm 512^3 at 128 x 128 geometry against the plain vectorised float32 chain of the same
+    tiles.
+    """
     config = preset("trn2").with_(hbm_bytes=64 << 20)
     case = gemm.build_sizes(config, 512, 512, 512, 1, "gemm_512")
     plain = min(_plain_chain(512, config.array) for _ in range(3))
     start = time.perf_counter()
     GoldenChip(config).run(case.program)
-    yield Figure("golden gemm 512^3 at 128 x 128: seconds / plain float32 chain", time.perf_counter() - start, plain, "<= 2.0")
+    yield Figure(
+        "golden gemm 512^3 at 128 x 128: seconds / plain float32 chain",
+        time.perf_counter() - start,
+        plain,
+        "<= 2.0",
+    )
 
 
 def _plain_chain(size, edge):
@@ -147,13 +191,19 @@ def _plain_chain(size, edge):
 
 
 BENCHES = {
-    "tensor": tensor_rate, "gemm": gemm_utilisation, "simulation": simulation_speed, "emission": emission, "build": build_time,
+    "tensor": tensor_rate,
+    "gemm": gemm_utilisation,
+    "simulation": simulation_speed,
+    "emission": emission,
+    "build": build_time,
     "golden": golden_speed,
 }
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="python -m sim.bench", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m sim.bench", description=(__doc__ or "").splitlines()[0]
+    )
     parser.add_argument("names", nargs="*", help=f"of {', '.join(BENCHES)}; all by default")
     options = parser.parse_args(arguments)
     unknown = set(options.names) - set(BENCHES)
@@ -161,12 +211,20 @@ def main(arguments=None):
         parser.error(f"no bench {', '.join(sorted(unknown))}; choose from {', '.join(BENCHES)}")
     OUT.mkdir(parents=True, exist_ok=True)
     figures = []
-    for name in tqdm(options.names or BENCHES, unit="bench", disable=not sys.stderr.isatty(), leave=False):
+    for name in tqdm(
+        options.names or BENCHES, unit="bench", disable=not sys.stderr.isatty(), leave=False
+    ):
         for figure in BENCHES[name]():
             figures.append(figure)
             mark = "ok  " if figure.ok else "MISS"
-            print(f"{mark} {figure.name}: {figure.value:.4g} / {figure.bound:.4g} = {figure.ratio:.4f} (bar {figure.bar})", flush=True)
-    (OUT / "report.json").write_text(json.dumps([figure.as_row() for figure in figures], indent=1) + "\n")
+            print(
+                f"{mark} {figure.name}: {figure.value:.4g} / {figure.bound:.4g} "
+                f"= {figure.ratio:.4f} (bar {figure.bar})",
+                flush=True,
+            )
+    (OUT / "report.json").write_text(
+        json.dumps([figure.as_row() for figure in figures], indent=1) + "\n"
+    )
     return int(not all(figure.ok for figure in figures))
 
 

@@ -6,8 +6,9 @@
     status = device.run()
     y = device.read("y")
 
-Each `run` starts from memories of zeros plus the program and the tensors written; `repeat` runs the program several times without
-reset, memories persisting.  The state behind the last run is `status.image`.
+Each `run` starts from memories of zeros plus the program and the tensors written; `repeat` runs the
+program several times without reset, memories persisting.  The state behind the last run is
+`status.image`.
 """
 
 from dataclasses import dataclass
@@ -29,7 +30,9 @@ KINDS = ("golden", *SIMULATORS)
 
 @dataclass
 class Status:
-    """Outcome of the last run: the image, errors in words, cycles (None on the golden model) and further counters."""
+    """Outcome of the last run: the image, errors in words, cycles (None on the golden model) and
+    further counters.
+    """
 
     image: Image
     errors: list
@@ -55,13 +58,15 @@ class Device:
         self._status = None
 
     def load(self, program):
-        """Take a program: a path of a program file or a Program.  ProgramError when it does not fit this chip."""
+        """Take a program: a path of a program file or a Program.  ProgramError when it does not fit
+        this chip.
+        """
         if not isinstance(program, Program):
             program = load(Path(program), self.config)
         elif program.arch_hash != self.config.arch_hash:
             raise ValueError(
-                f"program for configuration {program.config_name!r} ({program.arch_hash:#x}); this chip is "
-                f"{self.config.name!r} ({self.config.arch_hash:#x})"
+                f"program for configuration {program.config_name!r} ({program.arch_hash:#x}); "
+                f"this chip is {self.config.name!r} ({self.config.arch_hash:#x})"
             )
         self.program, self._inputs, self._status = program, {}, None
 
@@ -107,13 +112,28 @@ class RtlDevice(Device):
 
     def __init__(self, config, simulator, *, seed=1, timing=None, waves=None, checks=True):
         super().__init__(config)
-        self._options = {"simulator": simulator, "seed": seed, "timing": timing or Timing(), "waves": waves, "checks": checks}
+        self._options = {
+            "simulator": simulator,
+            "seed": seed,
+            "timing": timing or Timing(),
+            "waves": waves,
+            "checks": checks,
+        }
 
     def _run(self, repeat, cycle_limit):
-        batch = run_jobs(self.config, [Job(self.program, self._inputs, cycle_limit=cycle_limit)] * repeat, **self._options)
+        batch = run_jobs(
+            self.config,
+            [Job(self.program, self._inputs, cycle_limit=cycle_limit)] * repeat,
+            **self._options,
+        )
         last = batch.results[-1]
         return Status(
-            last.image, image_errors(self.program, last.image), last.cycles, last.tensor_columns, last.tensor_loads, batch.seconds,
+            last.image,
+            image_errors(self.program, last.image),
+            last.cycles,
+            last.tensor_columns,
+            last.tensor_loads,
+            batch.seconds,
             batch.cycles,
         )
 
@@ -135,30 +155,40 @@ def tensor_of(image, tensor):
         content = image.hbm[tensor.address : tensor.address + tensor.size_bytes]
     else:
         rows = slice(tensor.partition, tensor.partition + tensor.shape[0])
-        content = getattr(image, tensor.space)[rows, tensor.address : tensor.address + tensor.row_bytes]
+        content = getattr(image, tensor.space)[
+            rows, tensor.address : tensor.address + tensor.row_bytes
+        ]
     return np.ascontiguousarray(content).reshape(-1).view(tensor.dtype.numpy).reshape(tensor.shape)
 
 
 def image_errors(program, image):
-    """One line per failed sequencer, DMA engine and semaphore: engine, instruction, cause, what it waited for."""
+    """One line per failed sequencer, DMA engine and semaphore: engine, instruction, cause, what it
+    waited for.
+    """
     lines = []
     for sequencer, status in image.sequencers.items():
         if status.state != State.ERROR:
             continue
         stream = program.stream(sequencer)
         source = stream.line(status.pc) if stream else ""
-        text = f"{sequencer.text}[{status.pc}]{f' ({source})' if source else ''}: {status.cause.name}"
+        text = (
+            f"{sequencer.text}[{status.pc}]{f' ({source})' if source else ''}: {status.cause.name}"
+        )
         if status.cause == Cause.WAIT_TIMEOUT:
             names = {index: name for name, index in program.semaphores.items()}
             name = names.get(status.wait_semaphore)
             value = image.semaphores[status.wait_semaphore]
+            shown = f" ({name})" if name else ""
             text += (
-                f": waits for semaphore {status.wait_semaphore}{f' ({name})' if name else ''} >= {status.wait_value}, it is {value}"
+                f": waits for semaphore {status.wait_semaphore}{shown} >= {status.wait_value}, "
+                f"it is {value}"
             )
         lines.append(text)
     for index, status in enumerate(image.dma):
         if status.cause:
-            lines.append(f"dma{index}: cause {status.cause} at descriptor {status.error_address:#x}")
+            lines.append(
+                f"dma{index}: cause {status.cause} at descriptor {status.error_address:#x}"
+            )
     if image.semaphore_error:
         lines.append(f"semaphore {image.semaphore_error & 0xFF} overflowed")
     return lines
@@ -170,5 +200,3 @@ def run_case(device, case):
     for name, array in case.inputs.items():
         device.write(name, array)
     return device.run()
-
-

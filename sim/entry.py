@@ -1,4 +1,6 @@
-"""The cocotb test of every chip simulation: clock, reset, go, then sleep until the host script is done."""
+"""The cocotb test of every chip simulation: clock, reset, go, then sleep until the host script is
+done.
+"""
 
 import os
 

@@ -25,13 +25,22 @@ def golden_image(chip, result):
 
 def _sequencer(status):
     return SequencerState(
-        status.state, status.cause, status.pc, status.wait_semaphore, status.wait_value, status.retired,
-        status.notify_value, status.notify_count, np.array(status.gpr, dtype=np.uint32),
+        status.state,
+        status.cause,
+        status.pc,
+        status.wait_semaphore,
+        status.wait_value,
+        status.retired,
+        status.notify_value,
+        status.notify_count,
+        np.array(status.gpr, dtype=np.uint32),
     )
 
 
 def run_golden(config, jobs, *, chip=None, **options):
-    """Run the jobs in order on one golden chip; returns [(Image, golden Result)], memories persisting between jobs."""
+    """Run the jobs in order on one golden chip; returns [(Image, golden Result)], memories
+    persisting between jobs.
+    """
     chip = chip or GoldenChip(config, **options)
     results = []
     for job in jobs:

@@ -35,7 +35,9 @@ class DmaState:
 
 @dataclass
 class Image:
-    """Memories as uint8 arrays (hbm flat, sbuf and psum [partitions, bytes]), semaphores int32 [256], engine states."""
+    """Memories as uint8 arrays (hbm flat, sbuf and psum [partitions, bytes]), semaphores int32
+    [256], engine states.
+    """
 
     hbm: np.ndarray
     sbuf: np.ndarray
@@ -48,7 +50,9 @@ class Image:
 
 @dataclass(frozen=True)
 class Mismatch:
-    """One place where two images differ: where, how many bytes or items there, the first with both values."""
+    """One place where two images differ: where, how many bytes or items there, the first with both
+    values.
+    """
 
     where: str
     count: int
@@ -57,7 +61,10 @@ class Mismatch:
     expected: str
 
     def __str__(self):
-        return f"{self.where}: {self.count} differ, first at {self.first}: got {self.got}, expected {self.expected}"
+        return (
+            f"{self.where}: {self.count} differ, first at {self.first}: "
+            f"got {self.got}, expected {self.expected}"
+        )
 
 
 @dataclass
@@ -86,11 +93,28 @@ def compare(got, expected, program=None):
         _compare_bytes(found, name, getattr(got, name), getattr(expected, name), program)
     _compare_items(found, "semaphores", got.semaphores, expected.semaphores)
     if got.semaphore_error != expected.semaphore_error:
-        found.mismatches.append(Mismatch("semaphore error", 1, "register", hex(got.semaphore_error), hex(expected.semaphore_error)))
+        found.mismatches.append(
+            Mismatch(
+                "semaphore error",
+                1,
+                "register",
+                hex(got.semaphore_error),
+                hex(expected.semaphore_error),
+            )
+        )
     for sequencer in SEQUENCERS:
         a, b = got.sequencers[sequencer], expected.sequencers[sequencer]
         where = f"sequencer {sequencer.text}"
-        for name in ("state", "cause", "pc", "wait_semaphore", "wait_value", "retired", "notify_value", "notify_count"):
+        for name in (
+            "state",
+            "cause",
+            "pc",
+            "wait_semaphore",
+            "wait_value",
+            "retired",
+            "notify_value",
+            "notify_count",
+        ):
             _compare_value(found, f"{where} {name}", getattr(a, name), getattr(b, name))
         _compare_items(found, f"{where} registers", a.registers, b.registers)
     for index, (a, b) in enumerate(zip(got.dma, expected.dma, strict=True)):
@@ -112,7 +136,15 @@ def _compare_items(found, where, got, expected):
     different = np.flatnonzero(got != expected)
     if different.size:
         first = different[0]
-        found.mismatches.append(Mismatch(where, int(different.size), str(first), hex(int(got[first])), hex(int(expected[first]))))
+        found.mismatches.append(
+            Mismatch(
+                where,
+                int(different.size),
+                str(first),
+                hex(int(got[first])),
+                hex(int(expected[first])),
+            )
+        )
 
 
 def _compare_bytes(found, where, got, expected, program):

@@ -1,6 +1,6 @@
-"""Verilator lint of the emitted Verilog with every warning on; each waiver in sim/waivers.vlt has its reason.
+"""Verilator lint of the emitted Verilog, all warnings on; sim/waivers.vlt has waivers with reasons.
 
-    python -m sim.lint --config small
+python -m sim.lint --config small
 """
 
 import argparse
@@ -20,7 +20,16 @@ def lint(verilog, folder, waivers=WAIVERS):
     folder.mkdir(parents=True, exist_ok=True)
     source = folder / f"{TOP}.sv"
     source.write_text(verilog)
-    command = [verilator_binary(), "--lint-only", "-Wall", "-Wno-fatal", "--top-module", TOP, str(waivers), str(source)]
+    command = [
+        verilator_binary(),
+        "--lint-only",
+        "-Wall",
+        "-Wno-fatal",
+        "--top-module",
+        TOP,
+        str(waivers),
+        str(source),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
     found = [line for line in done.stderr.splitlines() if line.startswith(("%Warning", "%Error"))]
     if done.returncode and not found:
@@ -29,7 +38,9 @@ def lint(verilog, folder, waivers=WAIVERS):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="python -m sim.lint", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m sim.lint", description=(__doc__ or "").splitlines()[0]
+    )
     parser.add_argument("--config", default="small", help=f"one of {', '.join(PRESETS)}")
     options = parser.parse_args(arguments)
     try:

@@ -1,10 +1,10 @@
-"""`make report`: synthesise a configuration with Yosys for Xilinx 7 and print LUT, FF, DSP and RAM by unit.
+"""`make report`: synthesise with Yosys for Xilinx 7 and print LUT, FF, DSP and RAM by unit.
 
     python -m sim.report --config small
 
-The hierarchy is kept, so a tile is synthesised once and counted as often as it is used.  The report fails when a memory
-does not map to the primitive that it was written for: BlockRam to RAMB, LutRam to distributed RAM, neither to flip-flops.
-Writes build/report/CONFIG.json.
+The hierarchy is kept, so a tile is synthesised once and counted as often as it is used.  The report
+fails when a memory does not map to the primitive that it was written for: BlockRam to RAMB, LutRam
+to distributed RAM, neither to flip-flops.  Writes build/report/CONFIG.json.
 """
 
 import argparse
@@ -28,7 +28,9 @@ _MAP_LUTS = (
     "opt_lut_ins -tech xilinx",
     "clean",
 )
-"""The map_luts step of synth_xilinx with `abc`: its `abc9` fails an assertion on our larger modules (Yosys 0.70)."""
+"""The map_luts step of synth_xilinx with `abc`: its `abc9` fails an assertion on our larger modules
+(Yosys 0.70).
+"""
 
 _YOSYS = """
 import sys
@@ -56,10 +58,19 @@ def synthesise(verilog, top, folder):
     folder.mkdir(parents=True, exist_ok=True)
     source, stat, log = folder / f"{top}.sv", folder / f"{top}.stat.json", folder / f"{top}.log"
     source.write_text(verilog)
-    commands = (f"read_verilog -sv {source}", f"synth_xilinx -family xc7 -top {top} -run begin:map_luts", *_MAP_LUTS,
-                f"tee -q -o {stat} stat -json")
+    commands = (
+        f"read_verilog -sv {source}",
+        f"synth_xilinx -family xc7 -top {top} -run begin:map_luts",
+        *_MAP_LUTS,
+        f"tee -q -o {stat} stat -json",
+    )
     with open(log, "w") as output:
-        done = subprocess.run([sys.executable, "-c", _YOSYS, *commands], stdout=output, stderr=subprocess.STDOUT, check=False)
+        done = subprocess.run(
+            [sys.executable, "-c", _YOSYS, *commands],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
     if done.returncode:
         raise RuntimeError(f"Yosys ended with {done.returncode}, log in {log}")
     modules = json.loads(stat.read_text())["modules"]
@@ -105,7 +116,9 @@ def units(modules, top=TOP):
                 label = cell.removeprefix(f"{top}.").removeprefix("core.")
                 found = {kind: count * n for kind, n in totals(modules, cell).items()}
                 if any(found.values()):
-                    rows.append((label.split("_")[0] if label.startswith("dmaengine") else label, found))
+                    rows.append(
+                        (label.split("_")[0] if label.startswith("dmaengine") else label, found)
+                    )
     rows.append(("chip", totals(modules, top)))
     return rows
 
@@ -114,12 +127,16 @@ def table(rows):
     """Text table of `units`."""
     width = max(len(label) for label, _ in rows) + 2
     lines = ["unit".ljust(width) + "".join(kind.rjust(9) for kind in KINDS)]
-    lines += [label.ljust(width) + "".join(f"{found[kind]:9d}" for kind in KINDS) for label, found in rows]
+    lines += [
+        label.ljust(width) + "".join(f"{found[kind]:9d}" for kind in KINDS) for label, found in rows
+    ]
     return "\n".join(lines)
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="python -m sim.report", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m sim.report", description=(__doc__ or "").splitlines()[0]
+    )
     parser.add_argument("--config", default="small", help=f"one of {', '.join(PRESETS)}")
     options = parser.parse_args(arguments)
     try:

@@ -1,6 +1,7 @@
-"""Runs programs on the RTL: one simulator process executes a list of jobs back to back, without reset in between.
+"""Runs programs on the RTL: one simulator process executes a list of jobs back to back, without
+reset in between.
 
-    results = run_jobs(config, [Job(program)], simulator="verilator", timing=Timing(latency=40))
+results = run_jobs(config, [Job(program)], simulator="verilator", timing=Timing(latency=40))
 """
 
 import hashlib
@@ -17,8 +18,17 @@ from cocotb_tools.check_results import get_results
 from hdl.verilog import chip_verilog
 from isa import address_map
 from isa.address_map import (
-    CTRL_START, DMA_REGISTERS, GLOBAL_REGISTERS, SEQUENCER_REGISTERS, SEQUENCERS, Cause, State,
-    dma_register, global_register, semaphore_address, sequencer_register,
+    CTRL_START,
+    DMA_REGISTERS,
+    GLOBAL_REGISTERS,
+    SEQUENCER_REGISTERS,
+    SEQUENCERS,
+    Cause,
+    State,
+    dma_register,
+    global_register,
+    semaphore_address,
+    sequencer_register,
 )
 from isa.geometry import PSUM_BANKS, REGISTERS, SEMAPHORES, WORD_BYTES
 from sim.build import ROOT, build_model, runner
@@ -40,8 +50,9 @@ class SimulationError(RuntimeError):
 class Timing:
     """Timing of memory and random stalls: none of it may change a result.
 
-    latency, jitter: cycles of the HBM model; rate: its beats per 256 cycles and port; hbm_stall, stall: probability in 1/256 of
-    holding back an HBM channel / a stream inside the chip in a cycle; reorder: HBM answers different ids in random order.
+    latency, jitter: cycles of the HBM model; rate: its beats per 256 cycles and port; hbm_stall,
+    stall: probability in 1/256 of holding back an HBM channel / a stream inside the chip in a
+    cycle; reorder: HBM answers different ids in random order.
     """
 
     latency: int = 40
@@ -58,7 +69,9 @@ class Timing:
 
 @dataclass
 class Job:
-    """A program with data for its input tensors, the wait limit of the watchdog and the cycle limit of the run."""
+    """A program with data for its input tensors, the wait limit of the watchdog and the cycle limit
+    of the run.
+    """
 
     program: object
     inputs: dict = field(default_factory=dict)
@@ -68,7 +81,9 @@ class Job:
 
 @dataclass
 class RtlResult:
-    """What a job left: the image, cycles from START to idle, counters, whether the error line was up."""
+    """What a job left: the image, cycles from START to idle, counters, whether the error line was
+    up.
+    """
 
     image: Image
     cycles: int
@@ -88,7 +103,7 @@ class Batch:
 
 
 def emitted(config, *, checks):
-    """Verilog of the simulated chip (with stall input), cached by the sources that it is made of."""
+    """Verilog of the simulated chip (with stall input), cached by the sources that make it."""
     key = hashlib.sha256(repr((config, checks)).encode())
     for folder in ("hdl", "isa"):
         for path in sorted((ROOT / folder).rglob("*.py")):
@@ -106,20 +121,30 @@ def emitted(config, *, checks):
 def chip_model(config, *, simulator="verilator", waves=False, checks=True):
     """The built model of the chip of `config` with its testbench."""
     return build_model(
-        simulator=simulator, sources=sources(config, emitted(config, checks=checks)), top=TOP, public=PORTS,
-        waves=waves, checks=checks,
+        simulator=simulator,
+        sources=sources(config, emitted(config, checks=checks)),
+        top=TOP,
+        public=PORTS,
+        waves=waves,
+        checks=checks,
     )
 
 
-def run_jobs(config, jobs, *, simulator="verilator", seed=1, timing=None, waves=None, checks=True, keep=None):
-    """Run the jobs in order in one simulator process; memories start as zeros and persist between jobs.
+def run_jobs(
+    config, jobs, *, simulator="verilator", seed=1, timing=None, waves=None, checks=True, keep=None
+):
+    """Run the jobs in order in one simulator process; memories start as zeros and persist between
+    jobs.
 
-    waves: path of the FST to write.  keep: folder that keeps script, results and dumps.  Returns a Batch.
-    SimulationError when a job exceeds its cycle limit, the simulator fails or gives no verdict.
+    waves: path of the FST to write.  keep: folder that keeps script, results and dumps.  Returns a
+    Batch.  SimulationError when a job exceeds its cycle limit, the simulator fails or gives no
+    verdict.
     """
     model = chip_model(config, simulator=simulator, waves=waves is not None, checks=checks)
     timing = timing or Timing()
-    directory, arguments, initial = prepare_directory(config, jobs, timing=timing, seed=seed, keep=keep)
+    directory, arguments, initial = prepare_directory(
+        config, jobs, timing=timing, seed=seed, keep=keep
+    )
     hbm = np.zeros(hbm_beats(config) * WORD_BYTES, dtype=np.uint8)
     limit = sum(job.cycle_limit + OVERHEAD_CYCLES for job in jobs)
     start = time.perf_counter()
@@ -133,7 +158,9 @@ def run_jobs(config, jobs, *, simulator="verilator", seed=1, timing=None, waves=
 
 
 def prepare_directory(config, jobs, *, timing=None, seed=1, keep=None):
-    """Write script and HBM contents of the jobs; returns (folder, plusargs, [[(address, bytes)] of each job])."""
+    """Write script and HBM contents of the jobs; returns (folder, plusargs, [[(address, bytes)] of
+    each job]).
+    """
     RUNS.mkdir(parents=True, exist_ok=True)
     directory = Path(keep) if keep else Path(tempfile.mkdtemp(prefix=f"{config.name}-", dir=RUNS))
     directory.mkdir(parents=True, exist_ok=True)
@@ -153,23 +180,38 @@ def _simulate(model, directory, arguments, seed, limit, waves):
     results = directory / "verdict.xml"
     log = directory / "simulation.log"
     environment = {"CELOSIA_CYCLE_LIMIT": str(limit), "COCOTB_LOG_LEVEL": "WARNING"}
-    pytest_name = os.environ.pop("PYTEST_CURRENT_TEST", None)  # the verdict is read below, under pytest too
+    # The verdict is read below, under pytest too.
+    pytest_name = os.environ.pop("PYTEST_CURRENT_TEST", None)
     try:
         run.test(
-            test_module="sim.entry", hdl_toplevel=model.top, hdl_toplevel_lang="verilog", build_dir=model.directory, test_dir=directory,
-            results_xml=str(results), seed=seed, waves=waves is not None, extra_env=environment,
-            plusargs=arguments, log_file=log, timescale=("1ns", "1ps"),
+            test_module="sim.entry",
+            hdl_toplevel=model.top,
+            hdl_toplevel_lang="verilog",
+            build_dir=model.directory,
+            test_dir=directory,
+            results_xml=str(results),
+            seed=seed,
+            waves=waves is not None,
+            extra_env=environment,
+            plusargs=arguments,
+            log_file=log,
+            timescale=("1ns", "1ps"),
         )
     except SystemExit as stop:
-        raise SimulationError(f"{model.simulator} stopped with {stop.code}; log in {log}\n{_tail(log)}") from stop
+        raise SimulationError(
+            f"{model.simulator} stopped with {stop.code}; log in {log}\n{_tail(log)}"
+        ) from stop
     finally:
         if pytest_name is not None:
             os.environ["PYTEST_CURRENT_TEST"] = pytest_name
     tests, failed = get_results(results)
     if tests != 1 or failed:
-        raise SimulationError(f"{failed} of {tests} simulation tests failed; log in {log}\n{_tail(log)}")
+        raise SimulationError(
+            f"{failed} of {tests} simulation tests failed; log in {log}\n{_tail(log)}"
+        )
     if waves is not None:
-        found = next(iter(sorted([*directory.glob("*.fst"), *model.directory.glob("*.fst")], key=os.path.getmtime, reverse=True)), None)
+        written = [*directory.glob("*.fst"), *model.directory.glob("*.fst")]
+        found = max(written, key=os.path.getmtime, default=None)
         if found is None:
             raise SimulationError(f"{model.simulator} wrote no wave file into {directory}")
         Path(waves).parent.mkdir(parents=True, exist_ok=True)
@@ -185,7 +227,10 @@ def _write_hex(path, image, size):
     words = {}
     for address, content in image:
         if address + len(content) > size:
-            raise ValueError(f"program needs HBM up to {address + len(content):#x}, simulated HBM ends at {size:#x}")
+            raise ValueError(
+                f"program needs HBM up to {address + len(content):#x}, "
+                f"simulated HBM ends at {size:#x}"
+            )
         low, high = address // WORD_BYTES, -(-(address + len(content)) // WORD_BYTES)
         block = np.zeros((high - low) * WORD_BYTES, dtype=np.uint8)
         offset = address - low * WORD_BYTES
@@ -217,14 +262,26 @@ def _job_steps(config, index, job):
     steps = [Step(Op.LOAD, 0, index), Step(Op.WRITE, global_register("WATCHDOG"), job.watchdog)]
     for sequencer in SEQUENCERS:
         address, length = launch.get(sequencer, (0, 0))
-        for name, value in (("STREAM_LO", address & 0xFFFFFFFF), ("STREAM_HI", address >> 32), ("LENGTH", length)):
+        for name, value in (
+            ("STREAM_LO", address & 0xFFFFFFFF),
+            ("STREAM_HI", address >> 32),
+            ("LENGTH", length),
+        ):
             steps.append(Step(Op.WRITE, sequencer_register(sequencer, name), value))
     steps.append(Step(Op.WRITE, global_register("CTRL"), CTRL_START))
     steps.append(Step(Op.WAIT, 0, job.cycle_limit))
     steps.append(Step(Op.READ, global_register("ID"), _register_span(GLOBAL_REGISTERS)))
     for sequencer in SEQUENCERS:
-        steps.append(Step(Op.READ, sequencer_register(sequencer, "STREAM_LO"), _register_span(SEQUENCER_REGISTERS)))
-        steps.append(Step(Op.READ, sequencer_register(sequencer, "GPR"), REGISTERS * 4 // WORD_BYTES))
+        steps.append(
+            Step(
+                Op.READ,
+                sequencer_register(sequencer, "STREAM_LO"),
+                _register_span(SEQUENCER_REGISTERS),
+            )
+        )
+        steps.append(
+            Step(Op.READ, sequencer_register(sequencer, "GPR"), REGISTERS * 4 // WORD_BYTES)
+        )
     for engine in range(config.dma_engines):
         steps.append(Step(Op.READ, dma_register(engine, "STATUS"), _register_span(DMA_REGISTERS)))
     steps.append(Step(Op.READ, semaphore_address(0), SEMAPHORES * 4 // WORD_BYTES))
@@ -240,7 +297,9 @@ class _Readings:
 
     def add(self, address, response, text):
         if response != 0:
-            raise SimulationError(f"host read of {address:#x} answered with AXI response {response}")
+            raise SimulationError(
+                f"host read of {address:#x} answered with AXI response {response}"
+            )
         beat = bytes.fromhex(text)[::-1]
         for offset in range(0, WORD_BYTES, 4):
             self.words[address + offset] = int.from_bytes(beat[offset : offset + 4], "little")
@@ -254,7 +313,8 @@ def _parse(config, directory, jobs, initial, hbm):
     if not lines or lines[-1] != "END":
         raise SimulationError(f"the host script broke off: {lines[-1] if lines else 'no output'}")
     results = []
-    readings, waited = _Readings(), None
+    readings = _Readings()
+    waited: list[int] | None = None
     for line in lines:
         word, *rest = line.split()
         if word == "R":
@@ -265,13 +325,27 @@ def _parse(config, directory, jobs, initial, hbm):
             raise SimulationError(f"host write to {rest[0]} answered with AXI response {rest[1]}")
         elif word == "HBM":
             job = jobs[len(results)]
+            if waited is None:
+                raise SimulationError("the host script dumped memories without waiting for the run")
             if waited[1]:
                 raise SimulationError(
-                    f"job {len(results)} was still busy after {waited[0]} cycles, its limit\n{_stuck(readings)}"
+                    f"job {len(results)} was still busy after {waited[0]} cycles, its limit\n"
+                    f"{_stuck(readings)}"
                 )
             for address, content in initial[len(results)]:
                 hbm[address : address + len(content)] = np.frombuffer(content, dtype=np.uint8)
-            results.append(_result(config, directory, len(results), readings, waited, (int(rest[0]), int(rest[1])), hbm, job))
+            results.append(
+                _result(
+                    config,
+                    directory,
+                    len(results),
+                    readings,
+                    waited,
+                    (int(rest[0]), int(rest[1])),
+                    hbm,
+                    job,
+                )
+            )
             readings = _Readings()
     if len(results) != len(jobs):
         raise SimulationError(f"{len(jobs)} jobs gave {len(results)} results")
@@ -284,7 +358,11 @@ def _stuck(readings):
     for sequencer, state in _sequencers(readings).items():
         lines.append(
             f"{sequencer.text}: {state.state.name} at instruction {state.pc}"
-            + (f", waits for semaphore {state.wait_semaphore} >= {state.wait_value}" if state.state == State.WAITING else "")
+            + (
+                f", waits for semaphore {state.wait_semaphore} >= {state.wait_value}"
+                if state.state == State.WAITING
+                else ""
+            )
         )
     return "\n".join(lines)
 
@@ -296,14 +374,21 @@ def _signed(value):
 def _sequencers(readings):
     found = {}
     for sequencer in SEQUENCERS:
+
         def get(name, sequencer=sequencer):
             return readings.words[sequencer_register(sequencer, name)]
 
         status = get("STATUS")
         found[sequencer] = SequencerState(
-            state=State(status & 7), cause=Cause(status >> 8 & 0xFF), pc=get("PC"), wait_semaphore=get("WAIT_SEMAPHORE"),
-            wait_value=_signed(get("WAIT_VALUE")), retired=get("RETIRED"), notify_value=get("NOTIFY_VALUE"),
-            notify_count=get("NOTIFY_COUNT"), registers=readings.block(sequencer_register(sequencer, "GPR"), REGISTERS),
+            state=State(status & 7),
+            cause=Cause(status >> 8 & 0xFF),
+            pc=get("PC"),
+            wait_semaphore=get("WAIT_SEMAPHORE"),
+            wait_value=_signed(get("WAIT_VALUE")),
+            retired=get("RETIRED"),
+            notify_value=get("NOTIFY_VALUE"),
+            notify_count=get("NOTIFY_COUNT"),
+            registers=readings.block(sequencer_register(sequencer, "GPR"), REGISTERS),
         )
     return found
 
@@ -315,33 +400,55 @@ def _result(config, directory, index, readings, waited, written, hbm, job):
         hbm[low * WORD_BYTES : (high + 1) * WORD_BYTES] = block.reshape(-1)
     dma = []
     for engine in range(config.dma_engines):
+
         def get(name, engine=engine):
             return readings.words[dma_register(engine, name)]
 
-        dma.append(DmaState(get("STATUS") >> 8 & 0xFF, get("ERROR_LO") | get("ERROR_HI") << 32, get("DESCRIPTORS"), get("BYTES_LO")))
+        dma.append(
+            DmaState(
+                get("STATUS") >> 8 & 0xFF,
+                get("ERROR_LO") | get("ERROR_HI") << 32,
+                get("DESCRIPTORS"),
+                get("BYTES_LO"),
+            )
+        )
     image = Image(
-        hbm=hbm.copy(), sbuf=_sbuf(config, directory, index), psum=_psum(config, directory, index),
-        semaphores=readings.block(semaphore_address(0), SEMAPHORES).view(np.int32), sequencers=_sequencers(readings), dma=dma,
+        hbm=hbm.copy(),
+        sbuf=_sbuf(config, directory, index),
+        psum=_psum(config, directory, index),
+        semaphores=readings.block(semaphore_address(0), SEMAPHORES).view(np.int32),
+        sequencers=_sequencers(readings),
+        dma=dma,
         semaphore_error=readings.words[global_register("SEMAPHORE_ERROR")],
     )
     _check_identity(config, readings)
     return RtlResult(
-        image=image, cycles=readings.words[global_register("CYCLES")],
+        image=image,
+        cycles=readings.words[global_register("CYCLES")],
         tensor_columns=readings.words[global_register("TENSOR_COLUMNS")],
-        tensor_loads=readings.words[global_register("TENSOR_LOADS")], error=bool(waited[2]),
+        tensor_loads=readings.words[global_register("TENSOR_LOADS")],
+        error=bool(waited[2]),
     )
 
 
 def _check_identity(config, readings):
     device = readings.words[global_register("ID")]
-    digest = readings.words[global_register("CONFIG_HASH_LO")] | readings.words[global_register("CONFIG_HASH_HI")] << 32
+    digest = (
+        readings.words[global_register("CONFIG_HASH_LO")]
+        | readings.words[global_register("CONFIG_HASH_HI")] << 32
+    )
     if device != address_map.DEVICE_ID or digest != config.arch_hash:
-        raise SimulationError(f"the chip says id {device:#x}, configuration {digest:#x}; expected {config.name} {config.arch_hash:#x}")
+        raise SimulationError(
+            f"the chip says id {device:#x}, configuration {digest:#x}; "
+            f"expected {config.name} {config.arch_hash:#x}"
+        )
 
 
 def _read_hex(path, word_bytes):
     """Words of a $writememh dump as uint8 [words, word_bytes]."""
-    words = [line for line in path.read_text().split("\n") if line and not line.startswith(("//", "@"))]
+    words = [
+        line for line in path.read_text().split("\n") if line and not line.startswith(("//", "@"))
+    ]
     text = "".join(words)
     if "x" in text.lower():
         raise SimulationError(f"{path.name} holds unknown bits")
@@ -349,11 +456,16 @@ def _read_hex(path, word_bytes):
 
 
 def _sbuf(config, directory, index):
-    """uint8 [partitions, sbuf_bytes]: word w of a partition is word w // banks of bank w % banks."""
-    image = np.empty((config.partitions, config.sbuf_words // config.sbuf_banks, config.sbuf_banks, WORD_BYTES), dtype=np.uint8)
+    """uint8 [partitions, sbuf_bytes]: word w of a row is word w // banks of bank w % banks."""
+    image = np.empty(
+        (config.partitions, config.sbuf_words // config.sbuf_banks, config.sbuf_banks, WORD_BYTES),
+        dtype=np.uint8,
+    )
     for p in range(config.partitions):
         for bank in range(config.sbuf_banks):
-            image[p, :, bank] = _read_hex(directory / f"dump_{index}_sbuf_{p}_{bank}.hex", WORD_BYTES)
+            image[p, :, bank] = _read_hex(
+                directory / f"dump_{index}_sbuf_{p}_{bank}.hex", WORD_BYTES
+            )
     return image.reshape(config.partitions, config.sbuf_bytes)
 
 
@@ -362,5 +474,7 @@ def _psum(config, directory, index):
     image = np.empty((config.partitions, PSUM_BANKS, config.psum_bank_bytes), dtype=np.uint8)
     for p in range(config.partitions):
         for bank in range(PSUM_BANKS):
-            image[p, bank] = _read_hex(directory / f"dump_{index}_psum_{p}_{bank}.hex", 4).reshape(-1)
+            image[p, bank] = _read_hex(directory / f"dump_{index}_psum_{p}_{bank}.hex", 4).reshape(
+                -1
+            )
     return image.reshape(config.partitions, config.psum_bytes)

@@ -1,6 +1,7 @@
 """Bench for the local bus: real semaphores, a RAM as registers, models of the memories."""
 
 import random
+from typing import Any
 
 from amaranth.hdl import Elaboratable, Module
 from amaranth.lib import wiring
@@ -21,10 +22,11 @@ class _Wiring(Elaboratable):
     """The bus with semaphores and a RAM in place of the control registers."""
 
     def __init__(self, config, host):
-        self.bus = Bus(config)
-        self.host = HostPort(config) if host else None
-        self.semaphores = Semaphores(config, updaters=1)
-        self.registers = LutRam(width=32, depth=1 << (WINDOW_BITS - 2))
+        # Any: the members of a component come from its signature, at run time.
+        self.bus: Any = Bus(config)
+        self.host: Any = HostPort(config) if host else None
+        self.semaphores: Any = Semaphores(config, updaters=1)
+        self.registers: Any = LutRam(width=32, depth=1 << (WINDOW_BITS - 2))
 
     def elaborate(self, platform):
         m = Module()

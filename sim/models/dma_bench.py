@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import dataclass, field
+from typing import Any
 
 from amaranth.sim import Simulator
 
@@ -104,7 +105,8 @@ class DmaBench:
 
     def __init__(self, config, *, seed=0, timing=None, sbuf_stall=0.0, update_stall=0.0):
         self.config, self.random = config, random.Random(seed)
-        self.dut = DmaEngine(config)
+        # Any: the members of a component come from its signature, at run time.
+        self.dut: Any = DmaEngine(config)
         self.memory = AxiMemory(
             bytearray(self.random.randbytes(config.hbm_bytes)), timing=timing or Timing(), seed=seed
         )

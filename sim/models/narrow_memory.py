@@ -28,7 +28,7 @@ class NarrowMemory:
     async def serve(self, ctx, port):
         """Process for one port."""
         watch_read, watch_write = StreamWatch("narrow read"), StreamWatch("narrow write")
-        answers = deque([None] * (NARROW_READ_CYCLES - 1))
+        answers: deque[int | None] = deque([None] * (NARROW_READ_CYCLES - 1))
         read_ready = write_ready = 0
         while True:
             _, _, read_valid, read, write_valid, write = await ctx.tick().sample(
