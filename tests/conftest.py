@@ -1,4 +1,4 @@
-"""Shared by all tests: Icarus where it is installed, required where CELOSIA_REQUIRE_ICARUS says so."""
+"""Shared by all tests: Icarus where it is installed; CELOSIA_REQUIRE_ICARUS makes it required."""
 
 import os
 import shutil
@@ -16,7 +16,11 @@ def pytest_collection_modifyitems(items):
             if os.environ.get("CELOSIA_REQUIRE_ICARUS"):
                 item.add_marker(pytest.mark.usefixtures("icarus_is_missing"))
             else:
-                item.add_marker(pytest.mark.skip(reason="Icarus Verilog is not installed (apt-get install iverilog)"))
+                item.add_marker(
+                    pytest.mark.skip(
+                        reason="Icarus Verilog is not installed (apt-get install iverilog)"
+                    )
+                )
 
 
 @pytest.fixture

@@ -6,7 +6,13 @@ from sim.golden import run_golden
 from sim.image import compare
 from sim.rtl import Job, run_jobs
 
-DEEP = {"pe_multiply_stages": 2, "pe_add_stages": 4, "psum_add_stages": 4, "vector_stages": 4, "fetch_depth": 8}
+DEEP = {
+    "pe_multiply_stages": 2,
+    "pe_add_stages": 4,
+    "psum_add_stages": 4,
+    "vector_stages": 4,
+    "fetch_depth": 8,
+}
 """Another pipeline: results must not depend on it."""
 
 
@@ -27,10 +33,14 @@ def library_jobs(config, names=PROGRAMS, *, seed=1, repeat=1, **options):
 
 
 def assert_equal(config, jobs, *, golden_options=None, **options):
-    """Run the jobs on both; every image must be equal.  Returns the Batch of the RTL and the golden results."""
+    """Run the jobs on both; every image must be equal.  Returns the Batch of the RTL and the golden
+    results.
+    """
     batch = run_jobs(config, jobs, **options)
     expected = run_golden(config, jobs, **(golden_options or {}))
-    for index, (job, result, (image, _)) in enumerate(zip(jobs, batch.results, expected, strict=True)):
+    for index, (job, result, (image, _)) in enumerate(
+        zip(jobs, batch.results, expected, strict=True)
+    ):
         comparison = compare(result.image, image, job.program)
         assert comparison.match, f"job {index} with {options}:\n{comparison}"
     return batch, expected

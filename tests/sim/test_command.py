@@ -31,7 +31,9 @@ def test_program_file_and_assembly_run_alike(tmp_path, report, capsys):
     for path in (binary, text):
         assert run(str(path)) == 0
         (row,) = json.loads(report.read_text())["programs"]
-        rows.append({key: value for key, value in row.items() if key != "simulated_cycles_per_second"})
+        rows.append(
+            {key: value for key, value in row.items() if key != "simulated_cycles_per_second"}
+        )
     assert rows[0] == rows[1]
     assert rows[0]["match"] and rows[0]["mismatches"] == 0 and rows[0]["instructions"] > 20
     assert "equal" in capsys.readouterr().out
@@ -42,7 +44,13 @@ def test_report_names_what_was_asked(report):
     facts = json.loads(report.read_text())
     assert (facts["config"], facts["simulator"]) == ("tiny", "verilator")
     assert set(facts["programs"][0]) == {
-        "name", "cycles", "bound_cycles", "tensor_utilisation", "match", "mismatches", "instructions",
+        "name",
+        "cycles",
+        "bound_cycles",
+        "tensor_utilisation",
+        "match",
+        "mismatches",
+        "instructions",
         "simulated_cycles_per_second",
     }
 

@@ -25,7 +25,10 @@ def test_manifest_describes_the_files(emitted):
     config, folder, manifest = emitted
     assert json.loads((folder / "manifest.json").read_text()) == manifest
     text = (folder / "celosia.sv").read_bytes()
-    assert manifest["files"]["celosia.sv"] == {"sha256": hashlib.sha256(text).hexdigest(), "bytes": len(text)}
+    assert manifest["files"]["celosia.sv"] == {
+        "sha256": hashlib.sha256(text).hexdigest(),
+        "bytes": len(text),
+    }
     assert (folder / "files.f").read_text().split() == ["celosia.sv"]
     assert manifest["config_hash"] == f"{config.arch_hash:016x}"
     assert manifest["parameters"]["array"] == config.array
@@ -35,8 +38,12 @@ def test_ports_of_the_manifest_are_those_of_the_module(emitted):
     _, folder, manifest = emitted
     text = (folder / "celosia.sv").read_text()
     header = re.search(r"\nmodule celosia\(([^)]*)\)", text).group(1)
-    assert {name.strip() for name in header.split(",")} == {port["name"] for port in manifest["ports"]}
-    assert {"clk", "rst", "m_axi_hbm0_araddr", "s_axi_host_awvalid", "irq"} <= {port["name"] for port in manifest["ports"]}
+    assert {name.strip() for name in header.split(",")} == {
+        port["name"] for port in manifest["ports"]
+    }
+    assert {"clk", "rst", "m_axi_hbm0_araddr", "s_axi_host_awvalid", "irq"} <= {
+        port["name"] for port in manifest["ports"]
+    }
 
 
 def test_no_empty_vectors_and_clocks_are_ports(emitted):
@@ -49,7 +56,9 @@ def test_no_empty_vectors_and_clocks_are_ports(emitted):
 def test_size_is_within_the_budget(emitted):
     config, _, manifest = emitted
     allowed = METRICS["verilog_bytes"][config.name]
-    assert 0.8 * allowed <= manifest["files"]["celosia.sv"]["bytes"] <= 1.1 * allowed, "edit docs/metrics.json in the same commit"
+    assert 0.8 * allowed <= manifest["files"]["celosia.sv"]["bytes"] <= 1.1 * allowed, (
+        "edit docs/metrics.json in the same commit"
+    )
 
 
 def test_same_source_same_bytes(tmp_path):

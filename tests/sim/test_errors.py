@@ -1,5 +1,7 @@
-"""Bad programs on the whole chip: the faulty sequencer stops with cause and program counter, the others finish, the error line
-rises, the run ends, and the next program runs as if nothing had been (cases H13, H22, H23, M5)."""
+"""Bad programs on the whole chip: the faulty sequencer stops with cause and program counter, the
+others finish, the error line rises, the run ends, and the next program runs as if nothing had been
+(cases H13, H22, H23, M5).
+"""
 
 import numpy as np
 import pytest
@@ -23,15 +25,24 @@ WORDS = {
     Cause.ILLEGAL_OPCODE: ("vector", 0xFF | 1 << 8),
     Cause.BAD_VERSION: ("vector", encode_int("nop", {}) ^ 1 << 9),
     Cause.RESERVED_BITS: ("vector", encode_int("nop", {}) | 1 << 1023),
-    Cause.BAD_OPERATOR: ("vector", encode_int("tensor_tensor", {**COPY, "src1.space": 1, "op0": 9})),
+    Cause.BAD_OPERATOR: (
+        "vector",
+        encode_int("tensor_tensor", {**COPY, "src1.space": 1, "op0": 9}),
+    ),
     Cause.BAD_SPACE: ("vector", encode_int("tensor_copy", {**COPY, "src0.space": 3})),
     Cause.BAD_DTYPE: ("vector", encode_int("tensor_copy", {**COPY, "src0.dtype": 2})),
     Cause.BAD_PARTITION: ("vector", encode_int("tensor_copy", {**COPY, "dst.partition": 1})),
     Cause.MISALIGNED: ("vector", encode_int("tensor_copy", {**COPY, "src0.offset": 2})),
-    Cause.OUT_OF_RANGE: ("vector", encode_int("tensor_copy", {**COPY, "src0.offset": CONFIG.sbuf_bytes})),
+    Cause.OUT_OF_RANGE: (
+        "vector",
+        encode_int("tensor_copy", {**COPY, "src0.offset": CONFIG.sbuf_bytes}),
+    ),
     Cause.SHAPE_MISMATCH: ("vector", encode_int("tensor_copy", {**COPY, "src0.count0": 2})),
     Cause.BAD_ADDRESS: ("sync", encode_int("reg_load", {"address": CORE_BASE - 16})),
-    Cause.BAD_DMA_ENGINE: ("sync", encode_int("dma_trigger", {"dma_engine": 15, "use_imm": 1, "imm": 1})),
+    Cause.BAD_DMA_ENGINE: (
+        "sync",
+        encode_int("dma_trigger", {"dma_engine": 15, "use_imm": 1, "imm": 1}),
+    ),
     Cause.PC_OUT_OF_RANGE: ("sync", encode_int("branch", {"target": 1000})),
 }
 
@@ -42,9 +53,20 @@ def busy_builder():
     x = np.arange(4 * 8, dtype=np.float32).reshape(4, 8)
     b.semaphore("loaded")
     tile = b.sbuf("tile", (4, 8), DType.FP32)
-    b.dma_copy(engine=0, via=b.gpsimd, src=b.hbm_tensor("x", x.shape, DType.FP32, "input", x), dst=tile,
-               update=("loaded", "increment"))
-    b.scalar.activation(src0=tile, dst=b.sbuf("twice", (4, 8), DType.FP32), func="copy", scale=2.0, wait=("loaded", 1))
+    b.dma_copy(
+        engine=0,
+        via=b.gpsimd,
+        src=b.hbm_tensor("x", x.shape, DType.FP32, "input", x),
+        dst=tile,
+        update=("loaded", "increment"),
+    )
+    b.scalar.activation(
+        src0=tile,
+        dst=b.sbuf("twice", (4, 8), DType.FP32),
+        func="copy",
+        scale=2.0,
+        wait=("loaded", 1),
+    )
     return b
 
 
@@ -52,7 +74,8 @@ def after(program, **options):
     """Jobs: the bad program, then a good one; both images must equal the golden model's."""
     good = PROGRAMS["odd_gemm"](CONFIG, 1)
     batch, expected = assert_equal(
-        CONFIG, [Job(program, **options), Job(good.program)], golden_options={"on_hazard": "report"})
+        CONFIG, [Job(program, **options), Job(good.program)], golden_options={"on_hazard": "report"}
+    )
     assert batch.results[0].error
     assert not batch.results[1].error
     return batch.results[0].image, expected[0][1]
@@ -107,15 +130,24 @@ def test_wait_that_is_never_satisfied():
 
 @pytest.mark.parametrize(
     "change, cause",
-    [({"kind": 7}, DmaCause.BAD_DESCRIPTOR), ({"src_address": CONFIG.hbm_bytes - 4}, DmaCause.BAD_ADDRESS)],
+    [
+        ({"kind": 7}, DmaCause.BAD_DESCRIPTOR),
+        ({"src_address": CONFIG.hbm_bytes - 4}, DmaCause.BAD_ADDRESS),
+    ],
     ids=["descriptor", "address"],
 )
 def test_bad_descriptor(change, cause):
     """The descriptor is dropped without its update; the one behind it runs."""
     b = busy_builder()
     y = b.hbm_tensor("y", (16,), DType.FP32, "output")
-    good = Descriptor(src_address=0, dst_address=y.address, row_bytes=16, count=(1, 1, 1), src_stride=(0, 0, 0),
-                      dst_stride=(0, 0, 0))
+    good = Descriptor(
+        src_address=0,
+        dst_address=y.address,
+        row_bytes=16,
+        count=(1, 1, 1),
+        src_stride=(0, 0, 0),
+        dst_stride=(0, 0, 0),
+    )
     fields = {name: value for name, value in change.items() if name != "kind"}
     bad = int.from_bytes(encode_descriptor(Descriptor(**{**good.__dict__, **fields})), "little")
     if "kind" in change:

@@ -1,4 +1,6 @@
-"""The default programs on the RTL: whole image equal to the golden model, on several simulators, depths and timings."""
+"""The default programs on the RTL: whole image equal to the golden model, on several simulators,
+depths and timings.
+"""
 
 import pytest
 
@@ -60,7 +62,8 @@ def test_same_seed_same_cycles():
     config = shallow("tiny")
     _, jobs = library_jobs(config, ("odd_gemm",))
     first, second, other = (
-        assert_equal(config, jobs, timing=SLOW, seed=seed)[0].results[0].cycles for seed in (3, 3, 4)
+        assert_equal(config, jobs, timing=SLOW, seed=seed)[0].results[0].cycles
+        for seed in (3, 3, 4)
     )
     assert first == second != other
 

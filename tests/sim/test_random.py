@@ -1,4 +1,4 @@
-"""Random programs: RTL equal to the golden model whatever the timing; 200 a commit, 10 000 nightly."""
+"""Random programs: RTL equal to the golden model at any timing; 200 a commit, 10 000 nightly."""
 
 import numpy as np
 import pytest
@@ -14,8 +14,12 @@ def random_timing(seed):
     """Timing anywhere between ideal and terrible."""
     rng = np.random.default_rng(seed)
     return Timing(
-        latency=int(rng.integers(1, 200)), jitter=int(rng.choice([0, 7, 63])), rate=int(rng.choice([256, 128, 40])),
-        hbm_stall=int(rng.choice([0, 50, 200])), stall=int(rng.choice([0, 50, 128, 220])), reorder=int(rng.integers(2)),
+        latency=int(rng.integers(1, 200)),
+        jitter=int(rng.choice([0, 7, 63])),
+        rate=int(rng.choice([256, 128, 40])),
+        hbm_stall=int(rng.choice([0, 50, 200])),
+        stall=int(rng.choice([0, 50, 128, 220])),
+        reorder=int(rng.integers(2)),
     )
 
 

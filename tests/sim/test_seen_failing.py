@@ -46,7 +46,11 @@ def dropped_accumulation(monkeypatch):
 
 
 def truncating_narrowing(monkeypatch):
-    monkeypatch.setattr(bfloat16, "narrow", lambda x: (np.asarray(x, np.float32).view(np.uint32) >> 16).astype(np.uint16))
+    monkeypatch.setattr(
+        bfloat16,
+        "narrow",
+        lambda x: (np.asarray(x, np.float32).view(np.uint32) >> 16).astype(np.uint16),
+    )
 
 
 def extra_semaphore_update(monkeypatch):
@@ -60,7 +64,9 @@ def extra_semaphore_update(monkeypatch):
     monkeypatch.setattr(Semaphores, "update", one_more)
 
 
-@pytest.mark.parametrize("fault", [reversed_rows, dropped_accumulation, truncating_narrowing, extra_semaphore_update])
+@pytest.mark.parametrize(
+    "fault", [reversed_rows, dropped_accumulation, truncating_narrowing, extra_semaphore_update]
+)
 def test_wrong_model_is_caught(reference, monkeypatch, fault):
     fault(monkeypatch)
     assert not verdict(reference).match
@@ -68,7 +74,7 @@ def test_wrong_model_is_caught(reference, monkeypatch, fault):
 
 def test_one_flipped_bit_anywhere_is_caught(reference):
     job, _ = reference
-    (image, _), = run_golden(CONFIG, [job])
+    ((image, _),) = run_golden(CONFIG, [job])
     for name in ("hbm", "sbuf", "psum"):
         changed, _ = run_golden(CONFIG, [job])[0]
         getattr(changed, name).reshape(-1)[-1] ^= 1
@@ -77,8 +83,14 @@ def test_one_flipped_bit_anywhere_is_caught(reference):
 
 
 FAULTS = {
-    "byte lane of the block RAMs": (r"(module blockram_\d+_\d+_8\b.*?)if \(w_en\[1\]\)", r"\1if (1'b0)"),
-    "write of the block RAMs": (r"(module blockram_\d+_\d+_8\b.*?)memory\[w_addr\]", r"\1memory[w_addr ^ 1'b1]"),
+    "byte lane of the block RAMs": (
+        r"(module blockram_\d+_\d+_8\b.*?)if \(w_en\[1\]\)",
+        r"\1if (1'b0)",
+    ),
+    "write of the block RAMs": (
+        r"(module blockram_\d+_\d+_8\b.*?)memory\[w_addr\]",
+        r"\1memory[w_addr ^ 1'b1]",
+    ),
 }
 
 
