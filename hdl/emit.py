@@ -1,9 +1,10 @@
 """The only module that knows Amaranth's back ends: components in, SystemVerilog out.
 
-Logic is written as continuous assignments and registers as `always_ff`; there are no `always_comb` blocks.  A
-block that gives its output a default and then another value shows both to an event-driven simulator, and where two
-blocks read different bits of each other's vectors that never ends.  Amaranth's own conversion keeps such blocks, so the
-Yosys passes are run here, through a private hook of Amaranth 0.5.
+Logic is written as continuous assignments and registers as `always_ff`; there are no `always_comb`
+blocks.  A block that gives its output a default and then another value shows both to an
+event-driven simulator, and where two blocks read different bits of each other's vectors that never
+ends.  Amaranth's own conversion keeps such blocks, so the Yosys passes are run here, through a
+private hook of Amaranth 0.5.
 """
 
 import os
@@ -56,5 +57,6 @@ def _verilog(rtlil_text):
     script = "\n".join([f"read_rtlil <<rtlil\n{rtlil_text}\nrtlil", *_PASSES])
     yosys = find_yosys(lambda version: version >= _YOSYS_VERSION)
     text = yosys.run(["-q", "-"], script, ignore_warnings=True)
-    # Functions of multiplexers: Icarus takes a call of a name that starts with $ for a system function.
+    # Functions of multiplexers: Icarus takes a call of a name that starts with $ for a system
+    # function.
     return _EMPTY_VECTOR.sub("", text.replace("\\$procmux$", "procmux_"))

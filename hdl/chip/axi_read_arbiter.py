@@ -10,9 +10,11 @@ from hdl.lib.merge import StreamMerge
 
 
 class AxiReadArbiter(wiring.Component):
-    """Requests round robin with the master's index as id; data go where their id says, in whatever order ids come.
+    """Requests round robin with the master's index as id; data go where their id says, in whatever
+    order ids come.
 
-    Members: master0, master1, ...: In(AxiRead), without ids; port: Out(AxiRead) with `id_bits`.  Latency 0 both ways.
+    Members: master0, master1, ...: In(AxiRead), without ids; port: Out(AxiRead) with `id_bits`.
+    Latency 0 both ways.
     """
 
     def __init__(self, config, masters, *, id_bits=None):
@@ -20,10 +22,12 @@ class AxiReadArbiter(wiring.Component):
         self.id_bits = ceil_log2(masters) if id_bits is None else id_bits
         if masters > 1 << self.id_bits:
             raise ValueError(f"{masters} AXI masters need more than {self.id_bits} id bits")
-        super().__init__({
-            **{f"master{i}": In(AxiRead(config)) for i in range(masters)},
-            "port": Out(AxiRead(config, self.id_bits)),
-        })
+        super().__init__(
+            {
+                **{f"master{i}": In(AxiRead(config)) for i in range(masters)},
+                "port": Out(AxiRead(config, self.id_bits)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -33,12 +37,18 @@ class AxiReadArbiter(wiring.Component):
         for i, master in enumerate(masters):
             wiring.connect(m, wiring.flipped(master.ar), getattr(merge, f"i{i}"))
         m.d.comb += [
-            ar.valid.eq(merge.o.valid), merge.o.ready.eq(ar.ready),
-            ar.p.id.eq(merge.index), ar.p.addr.eq(merge.o.p.addr), ar.p.len.eq(merge.o.p.len),
+            ar.valid.eq(merge.o.valid),
+            merge.o.ready.eq(ar.ready),
+            ar.p.id.eq(merge.index),
+            ar.p.addr.eq(merge.o.p.addr),
+            ar.p.len.eq(merge.o.p.len),
         ]
         for master in masters:
             m.d.comb += [
-                master.r.p.data.eq(r.p.data), master.r.p.resp.eq(r.p.resp), master.r.p.last.eq(r.p.last)]
+                master.r.p.data.eq(r.p.data),
+                master.r.p.resp.eq(r.p.resp),
+                master.r.p.last.eq(r.p.last),
+            ]
         with m.Switch(r.p.id):
             for i, master in enumerate(masters):
                 with m.Case(i):

@@ -14,11 +14,11 @@ _BURSTS = 8
 
 
 class AxiWriteArbiter(wiring.Component):
-    """Addresses round robin with the master's index as id; data follow in the order of the addresses; responses go where
-    their id says.
+    """Addresses round robin with the master's index as id; data follow in the order of the
+    addresses; responses go where their id says.
 
-    Members: master0, master1, ...: In(AxiWrite), without ids; port: Out(AxiWrite) with `id_bits`.  Latency 0 for addresses and
-    responses, 1 from a burst's address to its first datum.
+    Members: master0, master1, ...: In(AxiWrite), without ids; port: Out(AxiWrite) with `id_bits`.
+    Latency 0 for addresses and responses, 1 from a burst's address to its first datum.
     """
 
     def __init__(self, config, masters, *, id_bits=None):
@@ -26,10 +26,12 @@ class AxiWriteArbiter(wiring.Component):
         self.id_bits = ceil_log2(masters) if id_bits is None else id_bits
         if masters > 1 << self.id_bits:
             raise ValueError(f"{masters} AXI masters need more than {self.id_bits} id bits")
-        super().__init__({
-            **{f"master{i}": In(AxiWrite(config)) for i in range(masters)},
-            "port": Out(AxiWrite(config, self.id_bits)),
-        })
+        super().__init__(
+            {
+                **{f"master{i}": In(AxiWrite(config)) for i in range(masters)},
+                "port": Out(AxiWrite(config, self.id_bits)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -39,11 +41,14 @@ class AxiWriteArbiter(wiring.Component):
         aw, w, b = self.port.aw, self.port.w, self.port.b
         for i, master in enumerate(masters):
             wiring.connect(m, wiring.flipped(master.aw), getattr(merge, f"i{i}"))
-        # An address goes out only with its place in the order of data; room there never goes away, so valid holds.
+        # An address goes out only with its place in the order of data; room there never goes away,
+        # so valid holds.
         m.d.comb += [
             aw.valid.eq(merge.o.valid & order.i.ready),
             merge.o.ready.eq(aw.ready & order.i.ready),
-            aw.p.id.eq(merge.index), aw.p.addr.eq(merge.o.p.addr), aw.p.len.eq(merge.o.p.len),
+            aw.p.id.eq(merge.index),
+            aw.p.addr.eq(merge.o.p.addr),
+            aw.p.len.eq(merge.o.p.len),
             order.i.valid.eq(merge.o.valid & aw.ready),
             order.i.p.eq(merge.index),
             order.o.ready.eq(w.valid & w.ready & w.p.last),
@@ -52,8 +57,11 @@ class AxiWriteArbiter(wiring.Component):
             for i, master in enumerate(masters):
                 with m.Case(i):
                     m.d.comb += [
-                        w.valid.eq(master.w.valid), master.w.ready.eq(w.ready),
-                        w.p.data.eq(master.w.p.data), w.p.strb.eq(master.w.p.strb), w.p.last.eq(master.w.p.last),
+                        w.valid.eq(master.w.valid),
+                        master.w.ready.eq(w.ready),
+                        w.p.data.eq(master.w.p.data),
+                        w.p.strb.eq(master.w.p.strb),
+                        w.p.last.eq(master.w.p.last),
                     ]
         for master in masters:
             m.d.comb += master.b.p.resp.eq(b.p.resp)

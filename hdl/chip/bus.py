@@ -38,9 +38,10 @@ _UPDATES = {
 class Bus(wiring.Component):
     """One access at a time, round robin over the masters.
 
-    PSUM, semaphores and registers are accessed in lanes of 4 bytes, one after the other; a write to semaphores or registers takes the
-    lanes whose four strobes are set.  Sequencers reach HBM, SBUF and PSUM; everything else, and every address without a
-    target, answers with an error and disturbs nothing.
+    PSUM, semaphores and registers are accessed in lanes of 4 bytes, one after the other; a write to
+    semaphores or registers takes the lanes whose four strobes are set.  Sequencers reach HBM, SBUF
+    and PSUM; everything else, and every address without a target, answers with an error and
+    disturbs nothing.
 
     Members
     -------
@@ -56,17 +57,19 @@ class Bus(wiring.Component):
     def __init__(self, config):
         self.config = config
         self.masters = 1 + len(SEQUENCERS)
-        super().__init__({
-            **{f"master{i}": In(LocalBus()) for i in range(self.masters)},
-            "hbm_read": Out(AxiRead(config)),
-            "hbm_write": Out(AxiWrite(config)),
-            "sbuf": Out(SbufNarrow(config)),
-            "psum": Out(PsumNarrow(config)),
-            "update": Out(stream.Signature(SemaphoreUpdate)),
-            "semaphore_index": Out(SEMAPHORE_BITS),
-            "semaphore_value": In(32),
-            "register": Out(RegisterPort()),
-        })
+        super().__init__(
+            {
+                **{f"master{i}": In(LocalBus()) for i in range(self.masters)},
+                "hbm_read": Out(AxiRead(config)),
+                "hbm_write": Out(AxiWrite(config)),
+                "sbuf": Out(SbufNarrow(config)),
+                "psum": Out(PsumNarrow(config)),
+                "update": Out(stream.Signature(SemaphoreUpdate)),
+                "semaphore_index": Out(SEMAPHORE_BITS),
+                "semaphore_value": In(32),
+                "register": Out(RegisterPort()),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -101,7 +104,12 @@ class Bus(wiring.Component):
         with m.FSM(name="bus"):
             with m.State("ACCEPT"):
                 m.d.comb += merge.o.ready.eq(1)
-                m.d.sync += [request.eq(merge.o.p), source.eq(merge.source), lane.eq(0), result.eq(0)]
+                m.d.sync += [
+                    request.eq(merge.o.p),
+                    source.eq(merge.source),
+                    lane.eq(0),
+                    result.eq(0),
+                ]
                 with m.If(merge.o.valid):
                     m.next = "DECODE"
             with m.State("DECODE"):
@@ -123,7 +131,9 @@ class Bus(wiring.Component):
     def _decode(self, m, request, source, offset, finish):
         config = self.config
         in_core = Signal()
-        m.d.comb += in_core.eq((request.address >= CORE_BASE) & (request.address < CORE_BASE + CORE_WINDOW_BYTES))
+        m.d.comb += in_core.eq(
+            (request.address >= CORE_BASE) & (request.address < CORE_BASE + CORE_WINDOW_BYTES)
+        )
         sbuf_end = SBUF_OFFSET + config.partitions * config.sbuf_stride_bytes
         psum_end = PSUM_OFFSET + config.partitions * PSUM_STRIDE_BYTES
         semaphore_end = SEMAPHORE_OFFSET + SEMAPHORE_VIEW_BYTES * len(SemaphoreView)
@@ -133,23 +143,39 @@ class Bus(wiring.Component):
                 m.next = "WRITE_HBM"
             with m.Else():
                 m.next = "READ_HBM"
-        with m.Elif(in_core & (offset < sbuf_end)
-                    & ((offset & (config.sbuf_stride_bytes - 1)) < config.sbuf_bytes)):
+        with m.Elif(
+            in_core
+            & (offset < sbuf_end)
+            & ((offset & (config.sbuf_stride_bytes - 1)) < config.sbuf_bytes)
+        ):
             with m.If(request.write):
                 m.next = "WRITE_SBUF"
             with m.Else():
                 m.next = "READ_SBUF"
-        with m.Elif(in_core & (offset >= PSUM_OFFSET) & (offset < psum_end)
-                    & ((offset & (PSUM_STRIDE_BYTES - 1)) < config.psum_bytes)):
+        with m.Elif(
+            in_core
+            & (offset >= PSUM_OFFSET)
+            & (offset < psum_end)
+            & ((offset & (PSUM_STRIDE_BYTES - 1)) < config.psum_bytes)
+        ):
             with m.If(request.write):
                 m.next = "WRITE_PSUM"
             with m.Else():
                 m.next = "READ_PSUM"
-        with m.Elif(in_core & source[0] & (offset >= SEMAPHORE_OFFSET) & (offset < semaphore_end)
-                    & ((offset & (SEMAPHORE_VIEW_BYTES - 1)) < in_view)):
+        with m.Elif(
+            in_core
+            & source[0]
+            & (offset >= SEMAPHORE_OFFSET)
+            & (offset < semaphore_end)
+            & ((offset & (SEMAPHORE_VIEW_BYTES - 1)) < in_view)
+        ):
             m.next = "SEMAPHORE"
-        with m.Elif(in_core & source[0] & (offset >= REGISTER_OFFSET)
-                    & (offset < REGISTER_OFFSET + (1 << WINDOW_BITS))):
+        with m.Elif(
+            in_core
+            & source[0]
+            & (offset >= REGISTER_OFFSET)
+            & (offset < REGISTER_OFFSET + (1 << WINDOW_BITS))
+        ):
             m.next = "REGISTER"
         with m.Else():
             finish(failed=1)
@@ -157,8 +183,11 @@ class Bus(wiring.Component):
     def _hbm(self, m, request, finish):
         read, write = self.hbm_read, self.hbm_write
         m.d.comb += [
-            read.ar.p.addr.eq(request.address), write.aw.p.addr.eq(request.address),
-            write.w.p.data.eq(request.data), write.w.p.strb.eq(request.strb), write.w.p.last.eq(1),
+            read.ar.p.addr.eq(request.address),
+            write.aw.p.addr.eq(request.address),
+            write.w.p.data.eq(request.data),
+            write.w.p.strb.eq(request.strb),
+            write.w.p.last.eq(1),
         ]
         with m.State("READ_HBM"):
             m.d.comb += read.ar.valid.eq(1)
@@ -207,7 +236,10 @@ class Bus(wiring.Component):
         word = Signal(stride_bits - 2)
         m.d.comb += word.eq(offset[2:stride_bits] | lane)
         for payload in (port.read.p, port.write.p):
-            m.d.comb += [payload.partition.eq((offset - PSUM_OFFSET) >> stride_bits), payload.word.eq(word)]
+            m.d.comb += [
+                payload.partition.eq((offset - PSUM_OFFSET) >> stride_bits),
+                payload.word.eq(word),
+            ]
         m.d.comb += [port.write.p.bytes.eq(lane_strobes), port.write.p.data.eq(lane_data)]
         with m.State("READ_PSUM"):
             m.d.comb += port.read.valid.eq(1)

@@ -53,7 +53,9 @@ class Chip(wiring.Component):
         m.submodules.registers = registers = ControlRegisters(config)
         m.submodules.bus = bus = Bus(config)
         m.submodules.host = host = HostPort(config)
-        engines = [add_tile(m, platform, f"dma{e}", DmaEngine(config)) for e in range(config.dma_engines)]
+        engines = [
+            add_tile(m, platform, f"dma{e}", DmaEngine(config)) for e in range(config.dma_engines)
+        ]
         if self._stall:
             m.d.comb += core.stall.eq(self.stall)
 
@@ -69,19 +71,27 @@ class Chip(wiring.Component):
             connect(m, engine.sbuf, getattr(core, f"sbuf_port{e}"))
             connect(m, engine.update, getattr(core, f"update{e}"))
             connect(m, engine.status, getattr(registers, f"dma{e}"))
-            m.d.comb += [engine.clear.eq(registers.clear), engine.clear_error.eq(registers.clear_errors)]
+            m.d.comb += [
+                engine.clear.eq(registers.clear),
+                engine.clear_error.eq(registers.clear_errors),
+            ]
         last = config.dma_engines
         connect(m, bus.sbuf, getattr(core, f"sbuf_port{last}"))
         connect(m, bus.psum, core.psum_port)
         connect(m, bus.update, getattr(core, f"update{last}"))
         m.d.comb += [
-            core.semaphore_index.eq(bus.semaphore_index), bus.semaphore_value.eq(core.semaphore_value),
-            core.clear.eq(registers.clear), registers.clearing.eq(core.clearing),
+            core.semaphore_index.eq(bus.semaphore_index),
+            bus.semaphore_value.eq(core.semaphore_value),
+            core.clear.eq(registers.clear),
+            registers.clearing.eq(core.clearing),
             core.clear_overflow.eq(registers.clear_errors),
             registers.semaphore_overflow.eq(core.overflow),
             registers.semaphore_overflow_index.eq(core.overflow_semaphore),
-            registers.column_active.eq(core.column_active), registers.load_active.eq(core.load_active),
-            self.busy.eq(registers.busy), self.error.eq(registers.error), self.irq.eq(registers.irq),
+            registers.column_active.eq(core.column_active),
+            registers.load_active.eq(core.load_active),
+            self.busy.eq(registers.busy),
+            self.error.eq(registers.error),
+            self.irq.eq(registers.irq),
         ]
         return m
 
@@ -92,7 +102,9 @@ class Chip(wiring.Component):
             own = engines[port :: config.hbm_ports]
             reads, writes = [engine.read for engine in own], [engine.write for engine in own]
             if port == 0:
-                reads += [getattr(core, f"fetch{s}") for s in range(len(SEQUENCERS))] + [bus.hbm_read]
+                reads += [getattr(core, f"fetch{s}") for s in range(len(SEQUENCERS))] + [
+                    bus.hbm_read
+                ]
                 writes.append(bus.hbm_write)
             read = AxiReadArbiter(config, len(reads), id_bits=HBM_ID_BITS)
             write = AxiWriteArbiter(config, len(writes), id_bits=HBM_ID_BITS)

@@ -25,12 +25,15 @@ from isa.geometry import PSUM_BANKS
 
 
 def stall_bits(config):
-    """Width of the `stall` input: grants of SBUF and PSUM banks (read, write), streams of each sequencer."""
+    """Width of the `stall` input: grants of SBUF and PSUM banks (read, write), streams of each
+    sequencer.
+    """
     return 2 * config.sbuf_banks + 2 * PSUM_BANKS + len(SEQUENCERS)
 
 
 class Core(wiring.Component):
-    """Everything that computes.  Its outside is memory ports, control and streams, all in the one clock domain.
+    """Everything that computes.  Its outside is memory ports, control and streams, all in the one
+    clock domain.
 
     Members
     -------
@@ -47,31 +50,36 @@ class Core(wiring.Component):
         Of the semaphores.
     column_active, load_active : Out(1)
     stall : In(stall_bits(config))
-        Simulation only, default 0: a bit takes a grant away or holds a sequencer's streams back in this cycle.
+        Simulation only, default 0: a bit takes a grant away or holds a sequencer's streams back in
+        this cycle.
     """
 
     def __init__(self, config):
         self.config = config
         agents = config.dma_engines + 1
-        super().__init__({
-            **{f"control{s}": In(SequencerControl()) for s in range(len(SEQUENCERS))},
-            **{f"fetch{s}": Out(AxiRead(config)) for s in range(len(SEQUENCERS))},
-            **{f"bus{s}": Out(LocalBus()) for s in range(len(SEQUENCERS))},
-            **{f"trigger{e}": Out(stream.Signature(Trigger)) for e in range(config.dma_engines)},
-            **{f"sbuf_port{i}": In(SbufNarrow(config)) for i in range(agents)},
-            **{f"update{i}": In(stream.Signature(SemaphoreUpdate)) for i in range(agents)},
-            "psum_port": In(PsumNarrow(config)),
-            "semaphore_index": In(SEMAPHORE_BITS),
-            "semaphore_value": Out(32),
-            "clear": In(1),
-            "clearing": Out(1),
-            "clear_overflow": In(1),
-            "overflow": Out(1),
-            "overflow_semaphore": Out(SEMAPHORE_BITS),
-            "column_active": Out(1),
-            "load_active": Out(1),
-            "stall": In(stall_bits(config)),
-        })
+        super().__init__(
+            {
+                **{f"control{s}": In(SequencerControl()) for s in range(len(SEQUENCERS))},
+                **{f"fetch{s}": Out(AxiRead(config)) for s in range(len(SEQUENCERS))},
+                **{f"bus{s}": Out(LocalBus()) for s in range(len(SEQUENCERS))},
+                **{
+                    f"trigger{e}": Out(stream.Signature(Trigger)) for e in range(config.dma_engines)
+                },
+                **{f"sbuf_port{i}": In(SbufNarrow(config)) for i in range(agents)},
+                **{f"update{i}": In(stream.Signature(SemaphoreUpdate)) for i in range(agents)},
+                "psum_port": In(PsumNarrow(config)),
+                "semaphore_index": In(SEMAPHORE_BITS),
+                "semaphore_value": Out(32),
+                "clear": In(1),
+                "clearing": Out(1),
+                "clear_overflow": In(1),
+                "overflow": Out(1),
+                "overflow_semaphore": Out(SEMAPHORE_BITS),
+                "column_active": Out(1),
+                "load_active": Out(1),
+                "stall": In(stall_bits(config)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -83,17 +91,22 @@ class Core(wiring.Component):
         m.submodules.sbuf = sbuf = Sbuf(config, reads=5, writes=2, narrows=agents)
         m.submodules.psum = psum = Psum(config, reads=3, writes=2, narrows=1)
         m.submodules.semaphores = semaphores = Semaphores(config, updaters=len(SEQUENCERS) + agents)
-        m.submodules.router = router = TriggerRouter(sources=len(SEQUENCERS), engines=config.dma_engines)
+        m.submodules.router = router = TriggerRouter(
+            sources=len(SEQUENCERS), engines=config.dma_engines
+        )
 
         # memories
         for port, requester in zip(
-            sbuf.read, (tensor.stationary, tensor.moving, vector.src0_sbuf, vector.src1_sbuf, scalar.src_sbuf),
+            sbuf.read,
+            (tensor.stationary, tensor.moving, vector.src0_sbuf, vector.src1_sbuf, scalar.src_sbuf),
             strict=True,
         ):
             connect(m, requester, port)
         for port, requester in zip(sbuf.write, (vector.dst_sbuf, scalar.dst_sbuf), strict=True):
             connect(m, requester, port)
-        for port, requester in zip(psum.read, (vector.src0_psum, vector.src1_psum, scalar.src_psum), strict=True):
+        for port, requester in zip(
+            psum.read, (vector.src0_psum, vector.src1_psum, scalar.src_psum), strict=True
+        ):
             connect(m, requester, port)
         for port, requester in zip(psum.write, (vector.dst_psum, scalar.dst_psum), strict=True):
             connect(m, requester, port)
@@ -111,7 +124,9 @@ class Core(wiring.Component):
 
         # sequencers
         engines = {
-            SequencerIndex.TENSOR: tensor, SequencerIndex.VECTOR: vector, SequencerIndex.SCALAR: scalar,
+            SequencerIndex.TENSOR: tensor,
+            SequencerIndex.VECTOR: vector,
+            SequencerIndex.SCALAR: scalar,
         }
         for s in SEQUENCERS:
             stall = self.stall[sbuf_stalls + psum_stalls + int(s)]
@@ -121,13 +136,20 @@ class Core(wiring.Component):
 
         # semaphores
         for i in range(agents):
-            connect(m, flipped(getattr(self, f"update{i}")), getattr(semaphores, f"update{len(SEQUENCERS) + i}"))
+            connect(
+                m,
+                flipped(getattr(self, f"update{i}")),
+                getattr(semaphores, f"update{len(SEQUENCERS) + i}"),
+            )
         host = getattr(semaphores, f"read{len(SEQUENCERS)}")
         m.d.comb += [
-            host.index.eq(self.semaphore_index), self.semaphore_value.eq(host.value),
-            semaphores.clear.eq(self.clear), self.clearing.eq(semaphores.clearing),
+            host.index.eq(self.semaphore_index),
+            self.semaphore_value.eq(host.value),
+            semaphores.clear.eq(self.clear),
+            self.clearing.eq(semaphores.clearing),
             semaphores.clear_overflow.eq(self.clear_overflow),
-            self.overflow.eq(semaphores.overflow), self.overflow_semaphore.eq(semaphores.overflow_semaphore),
+            self.overflow.eq(semaphores.overflow),
+            self.overflow_semaphore.eq(semaphores.overflow_semaphore),
         ]
         return m
 
@@ -138,9 +160,16 @@ class Core(wiring.Component):
         connect(m, sequencer.fetch, flipped(getattr(self, f"fetch{number}")))
         connect(m, sequencer.bus, flipped(getattr(self, f"bus{number}")))
         read = getattr(semaphores, f"read{number}")
-        m.d.comb += [read.index.eq(sequencer.semaphore_index), sequencer.semaphore_value.eq(read.value)]
+        m.d.comb += [
+            read.index.eq(sequencer.semaphore_index),
+            sequencer.semaphore_value.eq(read.value),
+        ]
         gates = {}
-        for stream_name, shape in (("issue", Issue), ("update", SemaphoreUpdate), ("trigger", DmaTrigger)):
+        for stream_name, shape in (
+            ("issue", Issue),
+            ("update", SemaphoreUpdate),
+            ("trigger", DmaTrigger),
+        ):
             m.submodules[f"{name}_{stream_name}_gate"] = gate = StallGate(shape)
             m.d.comb += gate.stall.eq(stall)
             gates[stream_name] = gate

@@ -12,18 +12,21 @@ HOST_ID_BITS = 4
 
 
 class HostPort(wiring.Component):
-    """One burst at a time, reads and writes in turn, a bus access per beat; an error of any beat answers SLVERR (of a write:
-    in its response, the other beats are still written).
+    """One burst at a time, reads and writes in turn, a bus access per beat; an error of any beat
+    answers SLVERR (of a write: in its response, the other beats are still written).
 
-    Members: read: In(AxiRead), write: In(AxiWrite), with HOST_ID_BITS ids; bus: Out(LocalBus).  INCR bursts of whole beats.
+    Members: read: In(AxiRead), write: In(AxiWrite), with HOST_ID_BITS ids; bus: Out(LocalBus).
+    INCR bursts of whole beats.
     """
 
     def __init__(self, config):
-        super().__init__({
-            "read": In(AxiRead(config, HOST_ID_BITS)),
-            "write": In(AxiWrite(config, HOST_ID_BITS)),
-            "bus": Out(LocalBus()),
-        })
+        super().__init__(
+            {
+                "read": In(AxiRead(config, HOST_ID_BITS)),
+                "write": In(AxiWrite(config, HOST_ID_BITS)),
+                "bus": Out(LocalBus()),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -34,8 +37,12 @@ class HostPort(wiring.Component):
         aw, w, b = self.write.aw, self.write.w, self.write.b
         req, resp = self.bus.req, self.bus.resp
         m.d.comb += [
-            req.p.address.eq(address), req.p.strb.eq(w.p.strb), req.p.data.eq(w.p.data),
-            r.p.id.eq(identity), r.p.data.eq(data), r.p.last.eq(last),
+            req.p.address.eq(address),
+            req.p.strb.eq(w.p.strb),
+            req.p.data.eq(w.p.data),
+            r.p.id.eq(identity),
+            r.p.data.eq(data),
+            r.p.last.eq(last),
             b.p.id.eq(identity),
         ]
 

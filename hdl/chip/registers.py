@@ -34,17 +34,19 @@ WATCHDOG_RESET = 1 << 20
 class RegisterPort(wiring.Signature):
     """One 32-bit access to the window, from the bus's side.
 
-    offset: Out, byte offset, a multiple of 4.  write: Out(1), high for one cycle with `data` valid.  value: In(32),
-    combinational; offsets without a register read 0 and ignore writes.
+    offset: Out, byte offset, a multiple of 4.  write: Out(1), high for one cycle with `data` valid.
+    value: In(32), combinational; offsets without a register read 0 and ignore writes.
     """
 
     def __init__(self):
-        super().__init__({
-            "offset": Out(WINDOW_BITS),
-            "write": Out(1),
-            "data": Out(32),
-            "value": In(32),
-        })
+        super().__init__(
+            {
+                "offset": Out(WINDOW_BITS),
+                "write": Out(1),
+                "data": Out(32),
+                "value": In(32),
+            }
+        )
 
 
 class ControlRegisters(wiring.Component):
@@ -56,7 +58,8 @@ class ControlRegisters(wiring.Component):
     sequencer0 .. sequencer4 : Out(SequencerControl)
     dma0 .. : In(DmaStatus)
     clear, clearing : Out, In
-        Pulse that clears semaphores, DMA counters and errors; START waits until `clearing` is low again.
+        Pulse that clears semaphores, DMA counters and errors; START waits until `clearing` is low
+        again.
     clear_errors : Out(1)
         Pulse of CTRL.CLEAR.
     semaphore_overflow, semaphore_overflow_index : In
@@ -68,21 +71,23 @@ class ControlRegisters(wiring.Component):
 
     def __init__(self, config):
         self.config = config
-        super().__init__({
-            "port": In(RegisterPort()),
-            **{f"sequencer{i}": Out(SequencerControl()) for i in range(len(SEQUENCERS))},
-            **{f"dma{i}": In(DmaStatus()) for i in range(config.dma_engines)},
-            "clear": Out(1),
-            "clearing": In(1),
-            "clear_errors": Out(1),
-            "semaphore_overflow": In(1),
-            "semaphore_overflow_index": In(SEMAPHORE_BITS),
-            "column_active": In(1),
-            "load_active": In(1),
-            "busy": Out(1),
-            "error": Out(1),
-            "irq": Out(1),
-        })
+        super().__init__(
+            {
+                "port": In(RegisterPort()),
+                **{f"sequencer{i}": Out(SequencerControl()) for i in range(len(SEQUENCERS))},
+                **{f"dma{i}": In(DmaStatus()) for i in range(config.dma_engines)},
+                "clear": Out(1),
+                "clearing": In(1),
+                "clear_errors": Out(1),
+                "semaphore_overflow": In(1),
+                "semaphore_overflow_index": In(SEMAPHORE_BITS),
+                "column_active": In(1),
+                "load_active": In(1),
+                "busy": Out(1),
+                "error": Out(1),
+                "irq": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -105,7 +110,9 @@ class ControlRegisters(wiring.Component):
             "TENSOR_LOADS": loads,
             "SEMAPHORE_ERROR": Mux(
                 self.semaphore_overflow,
-                Cat(self.semaphore_overflow_index, Const(0, 31 - SEMAPHORE_BITS), Const(1, 1)), 0),
+                Cat(self.semaphore_overflow_index, Const(0, 31 - SEMAPHORE_BITS), Const(1, 1)),
+                0,
+            ),
         }
         cases = {register.offset: values[register.name] for register in GLOBAL_REGISTERS}
         writes = {"WATCHDOG": (_offset(GLOBAL_REGISTERS, "WATCHDOG"), watchdog)}
@@ -135,12 +142,23 @@ class ControlRegisters(wiring.Component):
         failed = Signal()
         m.d.comb += [
             working.eq(reduce(or_, [s.busy for s in sequencers] + [e.busy for e in engines])),
-            command.eq(Mux(self.port.write & (self.port.offset == _offset(GLOBAL_REGISTERS, "CTRL")),
-                           self.port.data, 0)),
+            command.eq(
+                Mux(
+                    self.port.write & (self.port.offset == _offset(GLOBAL_REGISTERS, "CTRL")),
+                    self.port.data,
+                    0,
+                )
+            ),
             self.clear.eq(command[0] & ~self.busy),
             self.clear_errors.eq((command & CTRL_CLEAR).any() & ~self.clear),
-            failed.eq(reduce(or_, [s.state == State.ERROR for s in sequencers]
-                             + [e.cause != 0 for e in engines] + [self.semaphore_overflow])),
+            failed.eq(
+                reduce(
+                    or_,
+                    [s.state == State.ERROR for s in sequencers]
+                    + [e.cause != 0 for e in engines]
+                    + [self.semaphore_overflow],
+                )
+            ),
             self.error.eq(failed),
             self.busy.eq(working | begin | start),
             self.irq.eq(done | failed),
@@ -153,7 +171,10 @@ class ControlRegisters(wiring.Component):
             m.d.sync += [begin.eq(0), start.eq(1)]
         with m.If(~begin & self.busy):
             m.d.sync += [
-                cycles.eq(cycles + 1), columns.eq(columns + self.column_active), loads.eq(loads + self.load_active)]
+                cycles.eq(cycles + 1),
+                columns.eq(columns + self.column_active),
+                loads.eq(loads + self.load_active),
+            ]
         with m.If(self.clear | self.clear_errors):
             m.d.sync += done.eq(0)
         with m.Elif(was_busy & ~self.busy):
@@ -161,16 +182,24 @@ class ControlRegisters(wiring.Component):
         return start
 
     def _is_gpr(self, index):
-        base = SEQUENCER_BLOCK_OFFSET + SEQUENCER_BLOCK_BYTES * index + _offset(SEQUENCER_REGISTERS, "GPR")
+        base = (
+            SEQUENCER_BLOCK_OFFSET
+            + SEQUENCER_BLOCK_BYTES * index
+            + _offset(SEQUENCER_REGISTERS, "GPR")
+        )
         return self.port.offset[8:] == base >> 8
 
     def _sequencer(self, m, index, sequencer, watchdog, start, cases, writes):
         base = SEQUENCER_BLOCK_OFFSET + SEQUENCER_BLOCK_BYTES * index
-        low, high, length = (Signal(32, name=f"{name}{index}") for name in ("stream_lo", "stream_hi", "length"))
+        low, high, length = (
+            Signal(32, name=f"{name}{index}") for name in ("stream_lo", "stream_hi", "length")
+        )
         # A wait that is over is of no interest: its registers read 0.
         waiting = Signal(name=f"waiting{index}")
         m.d.comb += [
-            waiting.eq((sequencer.state == State.WAITING) | (sequencer.cause == Cause.WAIT_TIMEOUT)),
+            waiting.eq(
+                (sequencer.state == State.WAITING) | (sequencer.cause == Cause.WAIT_TIMEOUT)
+            ),
             sequencer.start.eq(start),
             sequencer.clear.eq(self.clear_errors),
             sequencer.stream_address.eq(Cat(low, high)),
@@ -179,7 +208,9 @@ class ControlRegisters(wiring.Component):
             sequencer.gpr_index.eq(self.port.offset[2:]),
         ]
         values = {
-            "STREAM_LO": low, "STREAM_HI": high, "LENGTH": length,
+            "STREAM_LO": low,
+            "STREAM_HI": high,
+            "LENGTH": length,
             "STATUS": Cat(sequencer.state, Const(0, 5), sequencer.cause),
             "PC": sequencer.pc,
             "WAIT_SEMAPHORE": Mux(waiting, sequencer.wait_semaphore, 0),

@@ -10,17 +10,21 @@ from hdl.sequencer.ports import DmaTrigger
 
 
 class TriggerRouter(wiring.Component):
-    """Round robin per engine; a full queue of one engine does not hold up triggers for another.  Combinational.
+    """Round robin per engine; a full queue of one engine does not hold up triggers for another.
+    Combinational.
 
-    Members: i0, i1, ...: In streams of DmaTrigger, whose `engine` is below `engines`; o0, o1, ...: Out streams of Trigger.
+    Members: i0, i1, ...: In streams of DmaTrigger, whose `engine` is below `engines`; o0, o1, ...:
+    Out streams of Trigger.
     """
 
     def __init__(self, *, sources, engines):
         self.sources, self.engines = sources, engines
-        super().__init__({
-            **{f"i{i}": In(stream.Signature(DmaTrigger)) for i in range(sources)},
-            **{f"o{e}": Out(stream.Signature(Trigger)) for e in range(engines)},
-        })
+        super().__init__(
+            {
+                **{f"i{i}": In(stream.Signature(DmaTrigger)) for i in range(sources)},
+                **{f"o{e}": Out(stream.Signature(Trigger)) for e in range(engines)},
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -38,6 +42,9 @@ class TriggerRouter(wiring.Component):
                     port.p.count.eq(source.p.count),
                 ]
         for i, source in enumerate(inputs):
-            taken = [getattr(merge, f"i{i}").ready & (source.p.engine == e) for e, merge in enumerate(merges)]
+            taken = [
+                getattr(merge, f"i{i}").ready & (source.p.engine == e)
+                for e, merge in enumerate(merges)
+            ]
             m.d.comb += source.ready.eq(Cat(taken).any())
         return m

@@ -1,1 +1,3 @@
-"""Building blocks that every engine shares: tiles, RAM, streams, FIFOs, arbiters, delay lines, checks."""
+"""Building blocks that every engine shares: tiles, RAM, streams, FIFOs, arbiters, delay lines,
+checks.
+"""

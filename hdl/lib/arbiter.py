@@ -31,10 +31,10 @@ class RoundRobin(wiring.Component):
         m.d.comb += [
             masked.eq(self.request & above),
             pick.eq(Mux(masked != 0, masked, self.request)),
-            self.grant.eq(pick & (~pick + 1)[:self.count]),
+            self.grant.eq(pick & (~pick + 1)[: self.count]),
         ]
         with m.If(self.advance & (self.grant != 0)):
-            m.d.sync += above.eq(~(self.grant | (self.grant - 1))[:self.count])
+            m.d.sync += above.eq(~(self.grant | (self.grant - 1))[: self.count])
         return m
 
 
@@ -55,4 +55,5 @@ def one_hot_index(select, count):
         return Const(0, 1)
     return Cat(
         Cat(select[i] for i in range(count) if i >> bit & 1).any()
-        for bit in range((count - 1).bit_length()))
+        for bit in range((count - 1).bit_length())
+    )

@@ -44,7 +44,11 @@ class DelayLine(wiring.Component):
         pointer = Signal(ceil_log2(depth))
         ram = add_tile(m, platform, "ram", LutRam(width=self.width, depth=depth))
         m.d.comb += [
-            ram.w_en.eq(1), ram.w_addr.eq(pointer), ram.w_data.eq(self.i), ram.r_addr.eq(pointer)]
+            ram.w_en.eq(1),
+            ram.w_addr.eq(pointer),
+            ram.w_data.eq(self.i),
+            ram.r_addr.eq(pointer),
+        ]
         m.d.sync += self.o.eq(ram.r_data)
         with m.If(pointer == depth - 1):
             m.d.sync += pointer.eq(0)

@@ -20,11 +20,13 @@ class StreamFifo(wiring.Component):
         if depth < 2 or depth & (depth - 1):
             raise ValueError(f"FIFO depth {depth} must be a power of two, at least 2")
         self.shape, self.depth = shape, depth
-        super().__init__({
-            "i": In(stream.Signature(shape)),
-            "o": Out(stream.Signature(shape)),
-            "level": Out(range(depth + 1)),
-        })
+        super().__init__(
+            {
+                "i": In(stream.Signature(shape)),
+                "o": Out(stream.Signature(shape)),
+                "level": Out(range(depth + 1)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -38,8 +40,11 @@ class StreamFifo(wiring.Component):
             self.o.valid.eq(self.level != 0),
             put.eq(self.i.valid & self.i.ready),
             take.eq(self.o.valid & self.o.ready),
-            ram.w_en.eq(put), ram.w_addr.eq(w_ptr), ram.w_data.eq(self.i.p),
-            ram.r_addr.eq(r_ptr), self.o.p.eq(ram.r_data),
+            ram.w_en.eq(put),
+            ram.w_addr.eq(w_ptr),
+            ram.w_data.eq(self.i.p),
+            ram.r_addr.eq(r_ptr),
+            self.o.p.eq(ram.r_data),
         ]
         m.d.sync += [
             w_ptr.eq(w_ptr + put),

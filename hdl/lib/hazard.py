@@ -47,15 +47,17 @@ class HazardTracker(wiring.Component):
         if sources < 1:
             raise ValueError(f"hazard tracker with {sources} sources")
         self.depth, self.sources = depth, sources
-        super().__init__({
-            "source": In(Extent).array(sources),
-            "hit": Out(1),
-            "push": In(1),
-            "destination": In(Extent),
-            "pop": In(1),
-            "full": Out(1),
-            "empty": Out(1, init=1),
-        })
+        super().__init__(
+            {
+                "source": In(Extent).array(sources),
+                "hit": Out(1),
+                "push": In(1),
+                "destination": In(Extent),
+                "pop": In(1),
+                "full": Out(1),
+                "empty": Out(1, init=1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -73,8 +75,12 @@ class HazardTracker(wiring.Component):
                 source = self.source[index]
                 hit = Signal(name=f"hit{slot}_{index}")
                 m.d.comb += hit.eq(
-                    valid[slot] & (source.space == entry.space) & (source.space != 0)
-                    & (source.low < entry.high) & (entry.low < source.high))
+                    valid[slot]
+                    & (source.space == entry.space)
+                    & (source.space != 0)
+                    & (source.low < entry.high)
+                    & (entry.low < source.high)
+                )
                 hits.append(hit)
         m.d.sync += [newest.eq(newest + self.push), oldest.eq(oldest + self.pop)]
         m.d.comb += [

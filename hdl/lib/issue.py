@@ -1,7 +1,7 @@
 """What a sequencer hands to its engine: one resolved, checked instruction.
 
-Register numbers are already replaced by values, every rule of `isa.instructions` holds, and there is work to do (no count is 0),
-so engines never see a bad or an empty instruction.
+Register numbers are already replaced by values, every rule of `isa.instructions` holds, and there
+is work to do (no count is 0), so engines never see a bad or an empty instruction.
 """
 
 from amaranth.hdl import signed
@@ -17,7 +17,9 @@ ELEMENT_BITS = 17
 
 
 class Pattern(data.Struct):
-    """A resolved operand: dimension 0 is the innermost; [low, high) are the bytes it touches in each partition."""
+    """A resolved operand: dimension 0 is the innermost; [low, high) are the bytes it touches in
+    each partition.
+    """
 
     space: 2
     dtype: 4
@@ -40,7 +42,9 @@ class ColumnOperand(data.Struct):
 
 
 class Issue(data.Struct):
-    """One instruction for an engine.  `elements` = elements per partition of src0 (of dst for memset)."""
+    """One instruction for an engine.  `elements` = elements per partition of src0 (of dst for
+    memset).
+    """
 
     opcode: 8
     src0: Pattern
@@ -63,13 +67,16 @@ class Issue(data.Struct):
 class EngineSignature(wiring.Signature):
     """Engine seen from its sequencer (Out = sequencer drives).
 
-    issue: stream of Issue.  read_done / complete: one-cycle pulses from the engine, at most one each per cycle, in
-    issue order: all inputs of the instruction have been read / all its results are visible to every reader.
+    issue: stream of Issue.  read_done / complete: one-cycle pulses from the engine, at most one
+    each per cycle, in issue order: all inputs of the instruction have been read / all its results
+    are visible to every reader.
     """
 
     def __init__(self):
-        super().__init__({
-            "issue": Out(stream.Signature(Issue)),
-            "read_done": In(1),
-            "complete": In(1),
-        })
+        super().__init__(
+            {
+                "issue": Out(stream.Signature(Issue)),
+                "read_done": In(1),
+                "complete": In(1),
+            }
+        )

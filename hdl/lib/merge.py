@@ -8,22 +8,25 @@ from hdl.lib.arbiter import RoundRobin, one_hot_index, one_hot_mux
 
 
 class StreamMerge(wiring.Component):
-    """Takes payloads of `count` streams round robin.  Combinational, latency 0, one payload a cycle.
+    """Takes payloads of `count` streams round robin.  Combinational, latency 0, one payload a
+    cycle.
 
     A payload that was offered stays offered until it is taken, whoever else asks meanwhile.
 
-    Members: i0, i1, ...: In streams of `shape`; o: Out stream of `shape`; source, index: Out, where the payload on `o` comes
-    from, one-hot and as a number.
+    Members: i0, i1, ...: In streams of `shape`; o: Out stream of `shape`; source, index: Out, where
+    the payload on `o` comes from, one-hot and as a number.
     """
 
     def __init__(self, shape, count):
         self.count = count
-        super().__init__({
-            **{f"i{i}": In(stream.Signature(shape)) for i in range(count)},
-            "o": Out(stream.Signature(shape)),
-            "source": Out(count),
-            "index": Out(range(max(2, count))),
-        })
+        super().__init__(
+            {
+                **{f"i{i}": In(stream.Signature(shape)) for i in range(count)},
+                "o": Out(stream.Signature(shape)),
+                "source": Out(count),
+                "index": Out(range(max(2, count))),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()

@@ -39,7 +39,8 @@ class _Ram(wiring.Component):
         if depth < 2 or width < 1 or width % granularity:
             raise ValueError(
                 f"RAM of {depth} x {width} bits with granularity {granularity}: needs 2 words or "
-                "more, and a positive width that is a multiple of granularity")
+                "more, and a positive width that is a multiple of granularity"
+            )
         self.width, self.depth, self.granularity = width, depth, granularity
         self.tile_parameters = (width, depth, granularity)
         members = {
@@ -59,8 +60,11 @@ class _Ram(wiring.Component):
         write = mem.write_port(granularity=self.granularity)
         read = mem.read_port(domain=self._domain)
         m.d.comb += [
-            write.en.eq(self.w_en), write.addr.eq(self.w_addr), write.data.eq(self.w_data),
-            read.addr.eq(self.r_addr), self.r_data.eq(read.data),
+            write.en.eq(self.w_en),
+            write.addr.eq(self.w_addr),
+            write.data.eq(self.w_data),
+            read.addr.eq(self.r_addr),
+            self.r_data.eq(read.data),
         ]
         if self._domain == "sync":
             m.d.comb += read.en.eq(self.r_en)
@@ -70,23 +74,35 @@ class _Ram(wiring.Component):
         """The same as `elaborate`, as the text of module `name`."""
         lanes = self.width // self.granularity
         writes = "".join(
-            _WRITE.format(lane=lane, low=self.granularity * lane,
-                          high=self.granularity * (lane + 1) - 1)
-            for lane in range(lanes))
+            _WRITE.format(
+                lane=lane, low=self.granularity * lane, high=self.granularity * (lane + 1) - 1
+            )
+            for lane in range(lanes)
+        )
         ports = ["clk", "rst", "w_en", "w_addr", "w_data", "r_addr", "r_data"]
         if self._domain == "sync":
             ports.append("r_en")
             read_enable = "  input r_en;\n"
-            read = (f"  reg [{self.width - 1}:0] read_data;\n"
-                    "  always_ff @(posedge clk) if (r_en) read_data <= memory[r_addr];\n"
-                    "  assign r_data = read_data;\n")
+            read = (
+                f"  reg [{self.width - 1}:0] read_data;\n"
+                "  always_ff @(posedge clk) if (r_en) read_data <= memory[r_addr];\n"
+                "  assign r_data = read_data;\n"
+            )
         else:
             read_enable, read = "", "  assign r_data = memory[r_addr];\n"
         return _VERILOG.format(
-            name=name, ports=", ".join(ports), lane_top=lanes - 1, top=self.width - 1,
-            address_top=ceil_log2(self.depth) - 1, last=self.depth - 1, width=self.width,
-            read_enable=read_enable, writes=writes, read=read,
-            style="block" if self._domain == "sync" else "distributed")
+            name=name,
+            ports=", ".join(ports),
+            lane_top=lanes - 1,
+            top=self.width - 1,
+            address_top=ceil_log2(self.depth) - 1,
+            last=self.depth - 1,
+            width=self.width,
+            read_enable=read_enable,
+            writes=writes,
+            read=read,
+            style="block" if self._domain == "sync" else "distributed",
+        )
 
 
 class BlockRam(_Ram):

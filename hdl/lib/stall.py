@@ -6,17 +6,20 @@ from amaranth.lib.wiring import In, Out
 
 
 class StallGate(wiring.Component):
-    """Passes `i` to `o` unless `stall` is high; what has been offered stays offered until it is taken.
+    """Passes `i` to `o` unless `stall` is high; what has been offered stays offered until it is
+    taken.
 
     Combinational, latency 0.  With `stall` constant 0 it is a wire.
     """
 
     def __init__(self, shape):
-        super().__init__({
-            "i": In(stream.Signature(shape)),
-            "o": Out(stream.Signature(shape)),
-            "stall": In(1),
-        })
+        super().__init__(
+            {
+                "i": In(stream.Signature(shape)),
+                "o": Out(stream.Signature(shape)),
+                "stall": In(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
