@@ -1,1 +1,3 @@
-"""What hardware and software agree on.  Everything in this package is declared once and derived everywhere else."""
+"""What hardware and software agree on.  Everything in this package is declared once and derived
+everywhere else.
+"""

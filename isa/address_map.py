@@ -1,7 +1,8 @@
 """The 64-bit byte address map that DMA, sequencers and the host share, and the control registers.
 
-HBM at 0.  Core window at CORE_BASE: SBUF (row stride = config.sbuf_stride_bytes), PSUM (row stride 16 KiB),
-semaphores (one view per update kind), control registers.  Addresses outside every window are errors.
+HBM at 0.  Core window at CORE_BASE: SBUF (row stride = config.sbuf_stride_bytes), PSUM (row stride
+16 KiB), semaphores (one view per update kind), control registers.  Addresses outside every window
+are errors.
 """
 
 from dataclasses import dataclass
@@ -26,7 +27,9 @@ REGISTER_BASE = CORE_BASE + REGISTER_OFFSET
 
 
 class SemaphoreView(IntEnum):
-    """Which 4 KiB view of the semaphore block: reading any view reads; writing does what the view says."""
+    """Which 4 KiB view of the semaphore block: reading any view reads; writing does what the view
+    says.
+    """
 
     SET = 0
     INCREMENT = 1
@@ -52,7 +55,7 @@ SEQUENCERS = tuple(Sequencer)
 
 
 class State(IntEnum):
-    """State of a sequencer as read in its STATUS register (bits 0..2); bits 8..15 hold the Cause."""
+    """State of a sequencer as in its STATUS register (bits 0..2); bits 8..15 hold the Cause."""
 
     IDLE = 0
     RUNNING = 1
@@ -114,24 +117,33 @@ GLOBAL_REGISTERS = (
     Register("ISA_VERSION", 0x04, "ro", "ISA version"),
     Register("CONFIG_HASH_LO", 0x08, "ro", "low word of the configuration hash"),
     Register("CONFIG_HASH_HI", 0x0C, "ro", "high word of the configuration hash"),
-    Register("CTRL", 0x10, "wo", "bit 0 START: clear semaphores, registers, counters and errors, then start each "
-             "sequencer whose LENGTH is not 0; ignored while busy.  bit 1 CLEAR: clear latched errors"),
-    Register("STATUS", 0x14, "ro", "bit 0 busy (a sequencer runs or waits, an engine or a DMA engine works); bit 1 error"),
-    Register("WATCHDOG", 0x18, "rw", "cycles that a wait may last before WAIT_TIMEOUT; 0 = no limit; reset 1048576"),
+    Register("CTRL", 0x10, "wo",
+             "bit 0 START: clear semaphores, registers, counters and errors, then start each "
+             "sequencer whose LENGTH is not 0; ignored while busy.  "
+             "bit 1 CLEAR: clear latched errors"),
+    Register("STATUS", 0x14, "ro",
+             "bit 0 busy (a sequencer runs or waits, an engine or a DMA engine works); "
+             "bit 1 error"),
+    Register("WATCHDOG", 0x18, "rw",
+             "cycles that a wait may last before WAIT_TIMEOUT; 0 = no limit; reset 1048576"),
     Register("CYCLES", 0x1C, "ro", "cycles from START to the end of busy"),
-    Register("TENSOR_COLUMNS", 0x20, "ro", "cycles in which a moving column entered the array since START"),
+    Register("TENSOR_COLUMNS", 0x20, "ro",
+             "cycles in which a moving column entered the array since START"),
     Register("TENSOR_LOADS", 0x24, "ro", "cycles in which weights entered the array since START"),
-    Register("SEMAPHORE_ERROR", 0x28, "ro", "bit 31: a semaphore overflowed; bits 0..7 which (first one)"),
+    Register("SEMAPHORE_ERROR", 0x28, "ro",
+             "bit 31: a semaphore overflowed; bits 0..7 which (first one)"),
 )
 
 SEQUENCER_BLOCK_OFFSET = 0x400
 SEQUENCER_BLOCK_BYTES = 0x200
 SEQUENCER_REGISTERS = (
-    Register("STREAM_LO", 0x00, "rw", "HBM byte address of the instruction stream, low word, 128-byte aligned"),
+    Register("STREAM_LO", 0x00, "rw",
+             "HBM byte address of the instruction stream, low word, 128-byte aligned"),
     Register("STREAM_HI", 0x04, "rw", "high word"),
     Register("LENGTH", 0x08, "rw", "instructions in the stream; 0 = the sequencer stays idle"),
     Register("STATUS", 0x0C, "ro", "bits 0..2 State, bits 8..15 Cause"),
-    Register("PC", 0x10, "ro", "index of the instruction being executed, of the faulting one after an error"),
+    Register("PC", 0x10, "ro",
+             "index of the instruction being executed, of the faulting one after an error"),
     Register("WAIT_SEMAPHORE", 0x14, "ro", "semaphore that the current or timed-out wait names"),
     Register("WAIT_VALUE", 0x18, "ro", "value that it waits for"),
     Register("RETIRED", 0x1C, "ro", "instructions completed since START"),
@@ -164,7 +176,9 @@ def sequencer_register(sequencer, name):
 
 def dma_register(engine, name):
     """Byte address of a register of a DMA engine's block."""
-    return REGISTER_BASE + DMA_BLOCK_OFFSET + DMA_BLOCK_BYTES * engine + _offset(DMA_REGISTERS, name)
+    return (
+        REGISTER_BASE + DMA_BLOCK_OFFSET + DMA_BLOCK_BYTES * engine + _offset(DMA_REGISTERS, name)
+    )
 
 
 def sbuf_address(config, partition, offset_bytes):

@@ -3,9 +3,10 @@
 import contextlib
 import os
 import sys
+from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from isa.arguments import fields_of, parameters
 from isa.check import check_static
@@ -39,6 +40,10 @@ class StreamBuilder:
         self._targets = {}
         self._registers = {}
         self._unnamed = 0
+
+    if TYPE_CHECKING:  # the methods that this module adds below, one per instruction
+
+        def __getattr__(self, name: str) -> Callable[..., int]: ...
 
     def __len__(self):
         return len(self._words)

@@ -7,7 +7,9 @@ import numpy as np
 
 
 class DType(IntEnum):
-    """Code of an element type.  Codes are stable; only those in SUPPORTED may appear in a program today."""
+    """Code of an element type.  Codes are stable; only those in SUPPORTED may appear in a program
+    today.
+    """
 
     FP32 = 0
     BF16 = 1

@@ -1,7 +1,8 @@
-"""Bit fields of the 1024-bit instruction word and of the descriptor: the one place where positions are written.
+"""Bit fields of the 1024-bit instruction word and of the descriptor: the one place where positions
+are written.
 
-Words are little-endian: bit n of the word is bit n % 8 of byte n // 8.  Bits that no field of an instruction's
-layout covers are reserved: they must be zero and every reader checks them.
+Words are little-endian: bit n of the word is bit n % 8 of byte n // 8.  Bits that no field of an
+instruction's layout covers are reserved: they must be zero and every reader checks them.
 """
 
 from dataclasses import dataclass
@@ -64,7 +65,9 @@ class Function(IntEnum):
 
 
 class RegOp(IntEnum):
-    """Operators of reg_alu on 32-bit registers, modulo 2^32; shifts take the low 5 bits of the second operand."""
+    """Operators of reg_alu on 32-bit registers, modulo 2^32; shifts take the low 5 bits of the
+    second operand.
+    """
 
     MOVE = 0
     ADD = 1
@@ -98,7 +101,8 @@ HEADER = (
     Field("wait_value", 32, 32, "value waited for", signed=True),
     Field("update_kind", 64, 3, "Update"),
     Field("update_at_read", 67, 1, "1: update when the inputs have been read, 0: when complete"),
-    Field("update_reg", 68, 1, "1: update_value holds the number of a register that holds the value"),
+    Field("update_reg", 68, 1,
+          "1: update_value holds the number of a register that holds the value"),
     Field("update_semaphore", 72, 8, "semaphore updated"),
     Field("update_value", 96, 32, "value of Update.ADD and Update.SET", signed=True),
 )
@@ -108,14 +112,16 @@ OPERAND_BITS = 192
 OPERAND = (
     Field("space", 0, 2, "Space"),
     Field("dtype", 4, 4, "DType"),
-    Field("regs", 8, 7, "fields that hold a register number instead of a value: bit 0 offset, 1 partition, "
-          "2 partition_count, 3..6 count0..count3"),
+    Field("regs", 8, 7, "fields that hold a register number instead of a value: bit 0 offset, "
+          "1 partition, 2 partition_count, 3..6 count0..count3"),
     Field("partition", 16, 8, "first partition, a quadrant boundary"),
     Field("partition_count", 24, 8, "partitions; 0 = no work"),
     Field("offset", 32, 24, "byte offset of the first element in the partition"),
-    *(Field(f"step{i}", 64 + 32 * i, 16, f"elements between neighbours of dimension {i} (0 innermost)", signed=True)
+    *(Field(f"step{i}", 64 + 32 * i, 16,
+            f"elements between neighbours of dimension {i} (0 innermost)", signed=True)
       for i in range(DIMS)),
-    *(Field(f"count{i}", 80 + 32 * i, 16, f"elements of dimension {i}; 0 = no work, unused dimensions have 1")
+    *(Field(f"count{i}", 80 + 32 * i, 16,
+            f"elements of dimension {i}; 0 = no work, unused dimensions have 1")
       for i in range(DIMS)),
 )
 OPERAND_REGS = ("offset", "partition", "partition_count", *(f"count{i}" for i in range(DIMS)))
@@ -170,11 +176,14 @@ DESCRIPTOR = (
     Field("src_address", 128, 64, "byte address of the first source row"),
     Field("dst_address", 192, 64, "byte address of the first destination row"),
     Field("row_bytes", 256, 32, "contiguous bytes of a row; 0 = no work"),
-    *(Field(f"count{i}", 320 + 16 * i, 16, f"rows of dimension {i} (0 innermost); 0 = no work, unused have 1")
+    *(Field(f"count{i}", 320 + 16 * i, 16,
+            f"rows of dimension {i} (0 innermost); 0 = no work, unused have 1")
       for i in range(3)),
-    *(Field(f"src_stride{i}", 384 + 32 * i, 32, f"bytes between source rows of dimension {i}", signed=True)
+    *(Field(f"src_stride{i}", 384 + 32 * i, 32,
+            f"bytes between source rows of dimension {i}", signed=True)
       for i in range(3)),
-    *(Field(f"dst_stride{i}", 512 + 32 * i, 32, f"bytes between destination rows of dimension {i}", signed=True)
+    *(Field(f"dst_stride{i}", 512 + 32 * i, 32,
+            f"bytes between destination rows of dimension {i}", signed=True)
       for i in range(3)),
 )
 DESCRIPTOR_COPY = 1

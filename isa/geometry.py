@@ -1,7 +1,9 @@
-"""Geometry of a chip: one frozen dataclass, the presets, the derived sizes and the configuration hash.
+"""Geometry of a chip: one frozen dataclass, the presets, the derived sizes and the configuration
+hash.
 
-Architectural fields decide what a program may do and enter the hash; timing fields (pipeline depths, queue
-depths) never change a result and stay out of it, so one program file runs on every pipeline depth.
+Architectural fields decide what a program may do and enter the hash; timing fields (pipeline
+depths, queue depths) never change a result and stay out of it, so one program file runs on every
+pipeline depth.
 """
 
 import hashlib
@@ -9,7 +11,7 @@ import json
 from dataclasses import asdict, dataclass, field, fields, replace
 
 WORD_BYTES = 16
-"""Bytes of an SBUF word, of an AXI beat and of a DMA step: one datum per partition and bank access."""
+"""Bytes of an SBUF word, an AXI beat and a DMA step: one datum per partition and bank access."""
 SEMAPHORES = 256
 REGISTERS = 64
 PSUM_BANKS = 8
@@ -55,31 +57,44 @@ class Config:
     pe_multiply_stages: int = _timing(1, "registers in a PE's multiplier")
     pe_add_stages: int = _timing(2, "registers in a PE's adder = rows of skew per array row")
     psum_add_stages: int = _timing(2, "registers in the PSUM adder")
-    vector_stages: int = _timing(2, "registers in each vector / scalar ALU adder and multiplier (1..6)")
+    vector_stages: int = _timing(
+        2, "registers in each vector / scalar ALU adder and multiplier (1..6)"
+    )
     fetch_depth: int = _timing(32, "instructions held by a sequencer's buffer")
 
     def __post_init__(self):
         def require(good, name, rule):
             if not good:
-                raise GeometryError(f"config {self.name!r}: {name} = {getattr(self, name)!r}, must be {rule}")
+                raise GeometryError(
+                    f"config {self.name!r}: {name} = {getattr(self, name)!r}, must be {rule}"
+                )
 
-        require(_is_power_of_two(self.array) and 4 <= self.array <= 128, "array", "a power of two in 4..128")
+        require(
+            _is_power_of_two(self.array) and 4 <= self.array <= 128,
+            "array",
+            "a power of two in 4..128",
+        )
         require(_is_power_of_two(self.sbuf_banks), "sbuf_banks", "a power of two")
         require(
             self.sbuf_bytes > 0 and self.sbuf_bytes % (WORD_BYTES * self.sbuf_banks) == 0,
-            "sbuf_bytes", f"a positive multiple of {WORD_BYTES * self.sbuf_banks} (word x banks)",
+            "sbuf_bytes",
+            f"a positive multiple of {WORD_BYTES * self.sbuf_banks} (word x banks)",
         )
         require(
-            _is_power_of_two(self.sbuf_stride_bytes) and self.sbuf_bytes <= self.sbuf_stride_bytes <= 1 << 18,
-            "sbuf_stride_bytes", f"a power of two in {self.sbuf_bytes}..262144",
+            _is_power_of_two(self.sbuf_stride_bytes)
+            and self.sbuf_bytes <= self.sbuf_stride_bytes <= 1 << 18,
+            "sbuf_stride_bytes",
+            f"a power of two in {self.sbuf_bytes}..262144",
         )
         require(
             _is_power_of_two(self.psum_bank_bytes) and 64 <= self.psum_bank_bytes <= 4 * MAX_MOVING,
-            "psum_bank_bytes", "a power of two in 64..2048",
+            "psum_bank_bytes",
+            "a power of two in 64..2048",
         )
         require(
             self.hbm_bytes % 4096 == 0 and 65536 <= self.hbm_bytes <= 1 << 40,
-            "hbm_bytes", "a multiple of 4096 in 65536..2^40",
+            "hbm_bytes",
+            "a multiple of 4096 in 65536..2^40",
         )
         require(1 <= self.dma_engines <= 16, "dma_engines", "in 1..16")
         require(1 <= self.hbm_ports <= 8, "hbm_ports", "in 1..8")
@@ -87,8 +102,11 @@ class Config:
         require(1 <= self.pe_add_stages <= 6, "pe_add_stages", "in 1..6")
         require(1 <= self.psum_add_stages <= 6, "psum_add_stages", "in 1..6")
         require(1 <= self.vector_stages <= 6, "vector_stages", "in 1..6")
-        require(_is_power_of_two(self.fetch_depth) and self.fetch_depth >= 4, "fetch_depth",
-                "a power of two, at least 4")
+        require(
+            _is_power_of_two(self.fetch_depth) and self.fetch_depth >= 4,
+            "fetch_depth",
+            "a power of two, at least 4",
+        )
 
     @property
     def partitions(self):
@@ -120,7 +138,7 @@ class Config:
 
     @property
     def start_up_cycles(self):
-        """Least cycles that a datapath instruction occupies its engine (the cost model's start-up)."""
+        """Least cycles of a datapath instruction on its engine (the cost model's start-up)."""
         return max(16, self.array // 2)
 
     @property
@@ -149,16 +167,57 @@ _MIB = 1 << 20
 PRESETS = {
     config.name: config
     for config in (
-        Config(name="tiny", array=4, sbuf_bytes=8 * _KIB, sbuf_stride_bytes=8 * _KIB, psum_bank_bytes=256,
-               hbm_bytes=1 * _MIB, dma_engines=2),
-        Config(name="small", array=16, sbuf_bytes=32 * _KIB, sbuf_stride_bytes=32 * _KIB,
-               psum_bank_bytes=2 * _KIB, hbm_bytes=16 * _MIB, dma_engines=2),
-        Config(name="medium", array=32, sbuf_bytes=64 * _KIB, sbuf_stride_bytes=64 * _KIB,
-               psum_bank_bytes=2 * _KIB, hbm_bytes=64 * _MIB, dma_engines=4, sbuf_banks=8, hbm_ports=2),
-        Config(name="trn1", array=128, sbuf_bytes=192 * _KIB, sbuf_stride_bytes=256 * _KIB,
-               psum_bank_bytes=2 * _KIB, hbm_bytes=1 << 34, dma_engines=8, sbuf_banks=16, hbm_ports=8),
-        Config(name="trn2", array=128, sbuf_bytes=224 * _KIB, sbuf_stride_bytes=256 * _KIB,
-               psum_bank_bytes=2 * _KIB, hbm_bytes=24 << 30, dma_engines=8, sbuf_banks=16, hbm_ports=8),
+        Config(
+            name="tiny",
+            array=4,
+            sbuf_bytes=8 * _KIB,
+            sbuf_stride_bytes=8 * _KIB,
+            psum_bank_bytes=256,
+            hbm_bytes=1 * _MIB,
+            dma_engines=2,
+        ),
+        Config(
+            name="small",
+            array=16,
+            sbuf_bytes=32 * _KIB,
+            sbuf_stride_bytes=32 * _KIB,
+            psum_bank_bytes=2 * _KIB,
+            hbm_bytes=16 * _MIB,
+            dma_engines=2,
+        ),
+        Config(
+            name="medium",
+            array=32,
+            sbuf_bytes=64 * _KIB,
+            sbuf_stride_bytes=64 * _KIB,
+            psum_bank_bytes=2 * _KIB,
+            hbm_bytes=64 * _MIB,
+            dma_engines=4,
+            sbuf_banks=8,
+            hbm_ports=2,
+        ),
+        Config(
+            name="trn1",
+            array=128,
+            sbuf_bytes=192 * _KIB,
+            sbuf_stride_bytes=256 * _KIB,
+            psum_bank_bytes=2 * _KIB,
+            hbm_bytes=1 << 34,
+            dma_engines=8,
+            sbuf_banks=16,
+            hbm_ports=8,
+        ),
+        Config(
+            name="trn2",
+            array=128,
+            sbuf_bytes=224 * _KIB,
+            sbuf_stride_bytes=256 * _KIB,
+            psum_bank_bytes=2 * _KIB,
+            hbm_bytes=24 << 30,
+            dma_engines=8,
+            sbuf_banks=16,
+            hbm_ports=8,
+        ),
     )
 }
 

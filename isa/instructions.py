@@ -63,7 +63,17 @@ from dataclasses import dataclass
 
 from isa.address_map import Sequencer
 from isa.dtypes import MATMUL, SUPPORTED, DType
-from isa.fields import COLUMN, COLUMN_AT, HEADER, OPERAND, OPERAND_AT, OPTIONS, AluOp, Function, Space
+from isa.fields import (
+    COLUMN,
+    COLUMN_AT,
+    HEADER,
+    OPERAND,
+    OPERAND_AT,
+    OPTIONS,
+    AluOp,
+    Function,
+    Space,
+)
 
 ALL_SEQUENCERS = frozenset(Sequencer)
 ANY_SPACE = (Space.SBUF, Space.PSUM)
@@ -93,10 +103,12 @@ class Column:
 class Instruction:
     """One instruction.
 
-    shape: rule between the operands, checked everywhere: "same" (equal partition counts and equal element counts
-    of all operands), "matmul", "stationary", "reduce", "fill" or "control".
-    cost: cycles that it occupies its engine, N = elements per partition, text for the reference page.
-    fenced: a control instruction that waits until all earlier instructions of its sequencer are complete.
+    shape: rule between the operands, checked everywhere: "same" (equal partition counts and equal
+    element counts of all operands), "matmul", "stationary", "reduce", "fill" or "control".
+    cost: cycles that it occupies its engine, N = elements per partition, text for the reference
+    page.
+    fenced: a control instruction that waits until all earlier instructions of its sequencer are
+    complete.
     """
 
     name: str
@@ -143,63 +155,91 @@ _ENGINE_COST = "max(start-up, N)"
 
 INSTRUCTIONS = (
     Instruction("nop", 0x00, ALL_SEQUENCERS, "Nothing, apart from its wait and update.", "1"),
-    Instruction("sem_wait", 0x01, ALL_SEQUENCERS, "Wait for a semaphore (a nop whose wait is required).", "1"),
+    Instruction("sem_wait", 0x01, ALL_SEQUENCERS,
+                "Wait for a semaphore (a nop whose wait is required).", "1"),
     Instruction("sem_update", 0x02, ALL_SEQUENCERS,
-                "Update a semaphore once everything before it in this stream is complete.", "1", fenced=True),
-    Instruction("halt", 0x03, ALL_SEQUENCERS, "End of the stream, once everything before it is complete.", "1", fenced=True),
+                "Update a semaphore once everything before it in this stream is complete.", "1",
+                fenced=True),
+    Instruction("halt", 0x03, ALL_SEQUENCERS,
+                "End of the stream, once everything before it is complete.", "1", fenced=True),
     Instruction("notify", 0x04, ALL_SEQUENCERS,
-                "Write imm into NOTIFY_VALUE and count it in NOTIFY_COUNT, once everything before it is complete.", "1",
+                "Write imm into NOTIFY_VALUE and count it in NOTIFY_COUNT, "
+                "once everything before it is complete.", "1",
                 options=("imm",), fenced=True),
-    Instruction("reg_alu", 0x08, ALL_SEQUENCERS, "rd = ra alu_op (imm or rb); MOVE ignores ra.", "1",
+    Instruction("reg_alu", 0x08, ALL_SEQUENCERS,
+                "rd = ra alu_op (imm or rb); MOVE ignores ra.", "1",
                 options=("rd", "ra", "rb", "use_imm", "alu_op", "imm")),
     Instruction("reg_load", 0x09, ALL_SEQUENCERS,
-                "rd = 32-bit word at address (+ ra when address_reg), 4-byte aligned, HBM, SBUF or PSUM; fenced.",
+                "rd = 32-bit word at address (+ ra when address_reg), 4-byte aligned, HBM, "
+                "SBUF or PSUM; fenced.",
                 "bus round trip", options=("rd", "ra", "address_reg", "address"), fenced=True),
     Instruction("reg_store", 0x0A, ALL_SEQUENCERS,
-                "32-bit word at address (+ ra when address_reg) = rb; HBM, SBUF or PSUM; fenced; complete when visible.",
+                "32-bit word at address (+ ra when address_reg) = rb; HBM, SBUF or PSUM; "
+                "fenced; complete when visible.",
                 "bus round trip", options=("rb", "ra", "address_reg", "address"), fenced=True),
-    Instruction("branch", 0x0B, ALL_SEQUENCERS, "Continue at target when ra cond (imm or rb) holds.", "1 + refill outside the buffer",
+    Instruction("branch", 0x0B, ALL_SEQUENCERS,
+                "Continue at target when ra cond (imm or rb) holds.",
+                "1 + refill outside the buffer",
                 options=("ra", "rb", "use_imm", "cond", "imm", "target")),
     Instruction("loop", 0x0C, ALL_SEQUENCERS,
-                "Run the instructions from the next one up to target (exclusive) imm (or, with use_imm = 0, register rb) "
-                "times, signed; at or below 0 continue at target.  Nests 4 deep; target lies after the loop instruction.", "1",
+                "Run the instructions from the next one up to target (exclusive) imm (or, with "
+                "use_imm = 0, register rb) times, signed; at or below 0 continue at target.  "
+                "Nests 4 deep; target lies after the loop instruction.", "1",
                 options=("rb", "use_imm", "imm", "target")),
     Instruction("dma_trigger", 0x10, ALL_SEQUENCERS,
-                "Append imm (or register rb) descriptors at address (+ ra when address_reg) to the queue of a DMA engine, once "
-                "everything before it in this stream is complete.  Complete when queued.", "1 when the queue has room",
-                options=("ra", "rb", "use_imm", "address_reg", "dma_engine", "imm", "address"), fenced=True),
+                "Append imm (or register rb) descriptors at address (+ ra when address_reg) to the "
+                "queue of a DMA engine, once everything before it in this stream is complete.  "
+                "Complete when queued.", "1 when the queue has room",
+                options=("ra", "rb", "use_imm", "address_reg", "dma_engine", "imm", "address"),
+                fenced=True),
     Instruction("load_stationary", 0x20, frozenset({Sequencer.TENSOR}),
-                "Load weights [K, M] for the next multiply_moving: K partitions, M elements per partition, M <= array.",
-                "M/4 when contiguous and 8-byte aligned, else M; hidden behind the running multiply",
-                operands=(Operand("src0", "stationary [K, M]", (Space.SBUF,), MATMUL),), shape="stationary"),
+                "Load weights [K, M] for the next multiply_moving: K partitions, M elements "
+                "per partition, M <= array.",
+                "M/4 when contiguous and 8-byte aligned, else M; "
+                "hidden behind the running multiply",
+                operands=(Operand("src0", "stationary [K, M]", (Space.SBUF,), MATMUL),),
+                shape="stationary"),
     Instruction("multiply_moving", 0x21, frozenset({Sequencer.TENSOR}),
-                "dst[m, n] = (accumulate: dst[m, n] +) sum over k of stationary[k, m] * src0[k, n]; rows in order from +0; "
-                "K equals the stationary's K, dst has M partitions and lies in one PSUM bank.", _ENGINE_COST,
+                "dst[m, n] = (accumulate: dst[m, n] +) "
+                "sum over k of stationary[k, m] * src0[k, n]; rows in order from +0; "
+                "K equals the stationary's K, dst has M partitions and lies in one PSUM bank.",
+                _ENGINE_COST,
                 operands=(Operand("src0", "moving [K, N]", (Space.SBUF,), MATMUL),
                           Operand("dst", "result [M, N]", (Space.PSUM,), (DType.FP32,))),
                 options=("accumulate",), shape="matmul"),
-    Instruction("tensor_tensor", 0x30, frozenset({Sequencer.VECTOR}), "dst = src0 op0 src1.", _ENGINE_COST,
-                operands=(Operand("src0", "first operand"), Operand("src1", "second operand"), Operand("dst", "result")),
+    Instruction("tensor_tensor", 0x30, frozenset({Sequencer.VECTOR}),
+                "dst = src0 op0 src1.", _ENGINE_COST,
+                operands=(Operand("src0", "first operand"), Operand("src1", "second operand"),
+                          Operand("dst", "result")),
                 options=("op0",), enums=(("op0", _BINARY),), shape="same"),
-    Instruction("tensor_scalar", 0x31, frozenset({Sequencer.VECTOR}), "dst = (src0 op0 operand0) op1 operand1.", _ENGINE_COST,
+    Instruction("tensor_scalar", 0x31, frozenset({Sequencer.VECTOR}),
+                "dst = (src0 op0 operand0) op1 operand1.", _ENGINE_COST,
                 operands=(Operand("src0", "data"), Operand("dst", "result")),
-                columns=(Column("column0", "imm0", "operand0", 0.0), Column("column1", "imm1", "operand1", 0.0)),
+                columns=(Column("column0", "imm0", "operand0", 0.0),
+                         Column("column1", "imm1", "operand1", 0.0)),
                 options=("op0", "op1", "reverse0", "reverse1"),
                 enums=(("op0", _BINARY), ("op1", (AluOp.BYPASS, *_BINARY))), shape="same"),
     Instruction("tensor_copy", 0x32, frozenset({Sequencer.VECTOR}),
-                "dst = src0, cast when the dtypes differ; the same dtype moves bits, NaN patterns included.", _ENGINE_COST,
+                "dst = src0, cast when the dtypes differ; the same dtype moves bits, NaN patterns "
+                "included.", _ENGINE_COST,
                 operands=(Operand("src0", "source"), Operand("dst", "destination")), shape="same"),
     Instruction("tensor_reduce", 0x33, frozenset({Sequencer.VECTOR}),
-                "dst = src0 reduced by op0 (add: 8 interleaved partials; max) over its reduce_dims innermost dimensions.",
+                "dst = src0 reduced by op0 (add: 8 interleaved partials; max) over its reduce_dims "
+                "innermost dimensions.",
                 "max(start-up, N) + join",
                 operands=(Operand("src0", "data"), Operand("dst", "one element per reduction")),
-                options=("op0", "reduce_dims"), enums=(("op0", (AluOp.ADD, AluOp.MAX)), ("reduce_dims", (1, 2, 3, 4))), shape="reduce"),
-    Instruction("memset", 0x34, frozenset({Sequencer.VECTOR}), "dst = imm0, narrowed to the dtype.", _ENGINE_COST,
+                options=("op0", "reduce_dims"),
+                enums=(("op0", (AluOp.ADD, AluOp.MAX)), ("reduce_dims", (1, 2, 3, 4))),
+                shape="reduce"),
+    Instruction("memset", 0x34, frozenset({Sequencer.VECTOR}),
+                "dst = imm0, narrowed to the dtype.", _ENGINE_COST,
                 operands=(Operand("dst", "destination"),), options=("imm0",), shape="fill"),
     Instruction("activation", 0x40, frozenset({Sequencer.SCALAR}),
-                "dst = func(src0 * scale + bias), a product and a sum, each rounded to FP32.", _ENGINE_COST,
+                "dst = func(src0 * scale + bias), a product and a sum, each rounded to FP32.",
+                _ENGINE_COST,
                 operands=(Operand("src0", "data"), Operand("dst", "result")),
-                columns=(Column("column0", "imm0", "scale", 1.0), Column("column1", "imm1", "bias", 0.0)),
+                columns=(Column("column0", "imm0", "scale", 1.0),
+                         Column("column1", "imm1", "bias", 0.0)),
                 options=("func",), enums=(("func", tuple(Function)),), shape="same"),
 )
 
