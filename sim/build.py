@@ -1,7 +1,9 @@
-"""Simulation models from Verilog sources: Verilator and Icarus, through cocotb's runners, cached by content.
+"""Simulation models from Verilog sources: Verilator and Icarus, through cocotb's runners, cached by
+content.
 
-`build_model` is the only place that calls a simulator's compiler.  The Verilator runner of cocotb makes every signal public, which
-costs a factor of six in compile time and two to three in speed; ours makes public only the ports of the top module.
+`build_model` is the only place that calls a simulator's compiler.  The Verilator runner of cocotb
+makes every signal public, which costs a factor of six in compile time and two to three in speed;
+ours makes public only the ports of the top module.
 """
 
 import fcntl
@@ -34,7 +36,15 @@ _MAKE_VALUES = (
     "OPT_GLOBAL=-O1",
 )
 _VERILATOR_ARGS = (
-    "--x-assign", "fast", "--x-initial", "fast", "--noassert", "-Wno-fatal", "-Wno-lint", "--output-split", "20000",
+    "--x-assign",
+    "fast",
+    "--x-initial",
+    "fast",
+    "--noassert",
+    "-Wno-fatal",
+    "-Wno-lint",
+    "--output-split",
+    "20000",
 )
 
 
@@ -66,7 +76,8 @@ class _FastVerilator(Verilator):
         verilate, make = super()._build_command()
         verilate.remove("--public-flat-rw")
         if self.waves:
-            # The FST writer wants LZ4 and zlib: sim/fst stands in for the headers, empty archives for the libraries.
+            # The FST writer wants LZ4 and zlib: sim/fst stands in for the headers, empty archives
+            # for the libraries.
             verilate[verilate.index("--trace")] = "--trace-fst"
             verilate += ["-CFLAGS", f"-I{_FST_HEADERS}", "-LDFLAGS", f"-L{self.build_dir}"]
             for library in ("liblz4.a", "libz.a"):
@@ -102,14 +113,24 @@ def _control_file(directory, top, public):
 def build_model(*, simulator, sources, top, public, waves=False, checks=False, defines=None):
     """Build (or find in the cache) the model of `sources`.
 
-    sources: Verilog texts by file name.  top: top module.  public: its ports that cocotb touches.  waves: able to
-    record an FST.  checks: stop on failed assertions in the Verilog.  Returns a Model.
+    sources: Verilog texts by file name.  top: top module.  public: its ports that cocotb touches.
+    waves: able to record an FST.  checks: stop on failed assertions in the Verilog.  Returns a
+    Model.
     """
     require_simulator(simulator)
     defines = dict(defines or {})
     key = hashlib.sha256()
-    facts = [simulator, top, sorted(public), waves, checks, sorted(defines.items()), _VERILATOR_ARGS, _MAKE_VALUES,
-             Path(__file__).read_text()]
+    facts = [
+        simulator,
+        top,
+        sorted(public),
+        waves,
+        checks,
+        sorted(defines.items()),
+        _VERILATOR_ARGS,
+        _MAKE_VALUES,
+        Path(__file__).read_text(),
+    ]
     key.update(json.dumps(facts).encode())
     for name, text in sorted(sources.items()):
         key.update(f"\0{name}\0{text}".encode())
@@ -142,22 +163,47 @@ def _compile(model, sources, public, checks, defines):
     log = model.directory / "build.log"
     try:
         run.build(
-            sources=files, hdl_toplevel=model.top, build_dir=model.directory, build_args=args, defines=defines,
-            waves=model.waves, always=True, timescale=("1ns", "1ps"), log_file=log,
+            sources=files,
+            hdl_toplevel=model.top,
+            build_dir=model.directory,
+            build_args=args,
+            defines=defines,
+            waves=model.waves,
+            always=True,
+            timescale=("1ns", "1ps"),
+            log_file=log,
         )
     except (SystemExit, RuntimeError) as stop:
-        tail = "\n".join(re.findall(r".*(?:[Ee]rror|%Error).*", log.read_text())[:20]) if log.exists() else ""
-        raise RuntimeError(f"{model.simulator} could not build {model.top}; log in {log}\n{tail}") from stop
+        tail = (
+            "\n".join(re.findall(r".*(?:[Ee]rror|%Error).*", log.read_text())[:20])
+            if log.exists()
+            else ""
+        )
+        raise RuntimeError(
+            f"{model.simulator} could not build {model.top}; log in {log}\n{tail}"
+        ) from stop
 
 
 def bare_executable(model, source):
-    """The Verilator model linked with a C++ main of its own instead of cocotb's; returns the path."""
+    """The Verilator model linked with a C++ main of its own, without cocotb; returns the path."""
     target = model.directory / Path(source).stem
     include = _VERILATOR_ROOT / "include"
     objects = [model.directory / "Vtop__ALL.a", *sorted(model.directory.glob("verilated*.o"))]
     subprocess.run(
-        ["g++", "-O2", "-std=gnu++20", f"-I{model.directory}", f"-I{include}", f"-I{include / 'vltstd'}", "-DVM_TRACE=0", str(source),
-         *map(str, objects), "-pthread", "-o", str(target)],
+        [
+            "g++",
+            "-O2",
+            "-std=gnu++20",
+            f"-I{model.directory}",
+            f"-I{include}",
+            f"-I{include / 'vltstd'}",
+            "-DVM_TRACE=0",
+            str(source),
+            *map(str, objects),
+            "-pthread",
+            "-o",
+            str(target),
+        ],
         check=True,
     )
     return str(target)

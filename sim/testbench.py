@@ -1,7 +1,9 @@
-"""The testbench round the chip, written for one configuration: HBM model, host, stall generator, memory dumps.
+"""The testbench round the chip, written for one configuration: HBM model, host, stall generator,
+memory dumps.
 
-The host is a small machine in Verilog that executes a script from a file, so that Python sleeps while the chip works.
-A script is a list of `Step`; answers and dumps are files that `sim.device` reads afterwards.
+The host is a small machine in Verilog that executes a script from a file, so that Python sleeps
+while the chip works.  A script is a list of `Step`; answers and dumps are files that `sim.device`
+reads afterwards.
 """
 
 from dataclasses import dataclass
@@ -31,7 +33,7 @@ class Op(IntEnum):
     READ = 2  # data = number of 16-byte beats from address on
     WAIT = 3  # until the chip is idle, at most data cycles
     LOAD = 4  # HBM beats from hbm_<data>.hex
-    DUMP = 5  # memories to dump_<data>_*.hex; address = {last beat, first beat} of HBM, 32 bits each
+    DUMP = 5  # memories to dump_<data>_*.hex; address = {last, first beat} of HBM, 32 bits each
     RESET = 6  # data cycles of reset
     STALL = 7  # data = probability of a stall in 1/256 for chip-internal streams; address = seed
 
@@ -55,13 +57,19 @@ def ram_paths(config):
         size = PartitionGroup.size_of(geometry)
         for p in range(config.partitions):
             for bank in range(geometry.banks):
-                paths[name, p, bank] = f"chip.core.{name}.group{p // size}.partition{p % size}.bank{bank}.memory"
+                paths[name, p, bank] = (
+                    f"chip.core.{name}.group{p // size}.partition{p % size}.bank{bank}.memory"
+                )
     return paths
 
 
 def sources(config, chip_text):
     """Verilog texts by file name of the testbench round the emitted chip `chip_text`."""
-    return {"chip.sv": chip_text, "hbm.sv": _HBM_MODEL.read_text(), "testbench.sv": testbench(config)}
+    return {
+        "chip.sv": chip_text,
+        "hbm.sv": _HBM_MODEL.read_text(),
+        "testbench.sv": testbench(config),
+    }
 
 
 def testbench(config):
@@ -73,8 +81,15 @@ def testbench(config):
     wires, chip, model = _hbm_pins(config)
     beats = hbm_beats(config)
     return _TEXT.format(
-        dumps=dumps, wires=wires, chip=chip, model=model, ports=config.hbm_ports, ids=HBM_ID_BITS,
-        bytes=beats * WORD_BYTES, beats=beats, stall_high=stall_bits(config) - 1,
+        dumps=dumps,
+        wires=wires,
+        chip=chip,
+        model=model,
+        ports=config.hbm_ports,
+        ids=HBM_ID_BITS,
+        bytes=beats * WORD_BYTES,
+        beats=beats,
+        stall_high=stall_bits(config) - 1,
     )
 
 
@@ -84,19 +99,45 @@ def hbm_beats(config):
 
 
 def _hbm_pins(config):
-    """(wires, chip connections, model connections) of the HBM ports; models take the ports concatenated."""
+    """(wires, chip connections, model connections) of the HBM ports; models take the ports
+    concatenated.
+    """
     ids = HBM_ID_BITS
     widths = {
-        "arid": ids, "araddr": 64, "arlen": 8, "arvalid": 1, "arready": 1, "rid": ids, "rdata": 128, "rresp": 2,
-        "rlast": 1, "rvalid": 1, "rready": 1, "awid": ids, "awaddr": 64, "awlen": 8, "awvalid": 1, "awready": 1,
-        "wdata": 128, "wstrb": 16, "wlast": 1, "wvalid": 1, "wready": 1, "bid": ids, "bresp": 2, "bvalid": 1,
+        "arid": ids,
+        "araddr": 64,
+        "arlen": 8,
+        "arvalid": 1,
+        "arready": 1,
+        "rid": ids,
+        "rdata": 128,
+        "rresp": 2,
+        "rlast": 1,
+        "rvalid": 1,
+        "rready": 1,
+        "awid": ids,
+        "awaddr": 64,
+        "awlen": 8,
+        "awvalid": 1,
+        "awready": 1,
+        "wdata": 128,
+        "wstrb": 16,
+        "wlast": 1,
+        "wvalid": 1,
+        "wready": 1,
+        "bid": ids,
+        "bresp": 2,
+        "bvalid": 1,
         "bready": 1,
     }
     ports = config.hbm_ports
-    wires = "\n".join(f"    wire [{ports * width - 1}:0] hbm_{name};" for name, width in widths.items())
+    wires = "\n".join(
+        f"    wire [{ports * width - 1}:0] hbm_{name};" for name, width in widths.items()
+    )
     chip = ",\n".join(
         f"        .m_axi_hbm{port}_{name}(hbm_{name}[{port * width} +: {width}])"
-        for port in range(ports) for name, width in widths.items()
+        for port in range(ports)
+        for name, width in widths.items()
     )
     model = ",\n".join(f"        .{name}(hbm_{name})" for name in widths)
     return wires, chip, model
@@ -117,7 +158,8 @@ module celosia_tb (
     reg [31:0] waited;
     string dir, name;
     reg [2:0] state;
-    localparam FETCH = 3'd0, WRITE = 3'd1, READ = 3'd2, WAIT = 3'd3, RESET = 3'd4, STOP = 3'd5, IDLE = 3'd6;
+    localparam FETCH = 3'd0, WRITE = 3'd1, READ = 3'd2, WAIT = 3'd3, RESET = 3'd4, STOP = 3'd5,
+        IDLE = 3'd6;
 
     reg chip_rst;
     reg [31:0] reset_left;
@@ -145,21 +187,25 @@ module celosia_tb (
     celosia chip (
         .clk(clk), .rst(chip_rst), .stall(stall),
         .busy(busy), .irq(irq), .error(error),
-        .s_axi_host_awid(4'd0), .s_axi_host_awaddr(s_addr), .s_axi_host_awlen(8'd0), .s_axi_host_awsize(3'd4),
+        .s_axi_host_awid(4'd0), .s_axi_host_awaddr(s_addr), .s_axi_host_awlen(8'd0),
+        .s_axi_host_awsize(3'd4),
         .s_axi_host_awburst(2'd1), .s_axi_host_awvalid(s_awvalid), .s_axi_host_awready(s_awready),
         .s_axi_host_wdata(s_wdata), .s_axi_host_wstrb(s_wstrb), .s_axi_host_wlast(1'b1),
         .s_axi_host_wvalid(s_wvalid), .s_axi_host_wready(s_wready),
-        .s_axi_host_bid(), .s_axi_host_bresp(s_bresp), .s_axi_host_bvalid(s_bvalid), .s_axi_host_bready(1'b1),
-        .s_axi_host_arid(4'd0), .s_axi_host_araddr(s_addr), .s_axi_host_arlen(8'd0), .s_axi_host_arsize(3'd4),
+        .s_axi_host_bid(), .s_axi_host_bresp(s_bresp), .s_axi_host_bvalid(s_bvalid),
+        .s_axi_host_bready(1'b1),
+        .s_axi_host_arid(4'd0), .s_axi_host_araddr(s_addr), .s_axi_host_arlen(8'd0),
+        .s_axi_host_arsize(3'd4),
         .s_axi_host_arburst(2'd1), .s_axi_host_arvalid(s_arvalid), .s_axi_host_arready(s_arready),
-        .s_axi_host_rid(), .s_axi_host_rdata(s_rdata), .s_axi_host_rresp(s_rresp), .s_axi_host_rlast(s_rlast),
+        .s_axi_host_rid(), .s_axi_host_rdata(s_rdata), .s_axi_host_rresp(s_rresp),
+        .s_axi_host_rlast(s_rlast),
         .s_axi_host_rvalid(s_rvalid), .s_axi_host_rready(1'b1),
 {chip}
     );
 
     hbm #(.PORTS({ports}), .ID_BITS({ids}), .BYTES({bytes})) hbm (
-        .clk(clk), .rst(chip_rst), .latency(latency), .jitter(jitter), .rate(rate), .stall(hbm_stall),
-        .reorder(reorder), .seed(seed),
+        .clk(clk), .rst(chip_rst), .latency(latency), .jitter(jitter), .rate(rate),
+        .stall(hbm_stall), .reorder(reorder), .seed(seed),
 {model}
     );
 
@@ -189,7 +235,8 @@ module celosia_tb (
     // Random stalls of streams inside the chip.
     always @(posedge clk) begin
         if (rst) begin
-            for (i = 0; i < 4; i = i + 1) stall_random[i] <= {{seed, ~seed}} ^ (64'h9E3779B97F4A7C15 * (i + 1));
+            for (i = 0; i < 4; i = i + 1)
+                stall_random[i] <= {{seed, ~seed}} ^ (64'h9E3779B97F4A7C15 * (i + 1));
             stall <= 0;
         end else if (stall_probability != 0) begin
             for (i = 0; i < 4; i = i + 1)
