@@ -161,12 +161,13 @@ class Realigner(wiring.Component):
                 held.error.eq(takes & self.word.p.error),
             ]
 
-        # Stage 2: bytes below `rotate` come from the word before.
+        # Stage 2: bytes below `rotate` come from the word before; the last byte never does.
         previous, earlier_error = Signal(_BITS), Signal()
+        last_byte = WORD_BYTES - 1
         merged = [
             Mux(byte >= held_rotate, held.data.word_select(byte, 8), previous.word_select(byte, 8))
-            for byte in range(WORD_BYTES)
-        ]
+            for byte in range(last_byte)
+        ] + [held.data.word_select(last_byte, 8)]
         m.d.comb += [
             passes.eq(held_valid & (held_fills | self.out.ready)),
             self.out.valid.eq(held_valid & ~held_fills),
