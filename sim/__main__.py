@@ -29,7 +29,7 @@ from isa.program_file import load
 from sim.build import ROOT, SIMULATORS, SimulatorMissing
 from sim.device import GoldenDevice, RtlDevice, Status, run_case, tensor_of
 from sim.image import Comparison, compare
-from sim.rtl import SimulationError
+from sim.readout import SimulationError
 
 OUT = ROOT / "build" / "sim"
 

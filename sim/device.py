@@ -23,7 +23,8 @@ from isa.program_file import load
 from sim.build import SIMULATORS
 from sim.golden import golden_image
 from sim.image import Image
-from sim.rtl import CYCLE_LIMIT, Job, Timing, run_jobs
+from sim.rtl import run_jobs
+from sim.script import CYCLE_LIMIT, Job, Timing
 
 KINDS = ("golden", *SIMULATORS)
 

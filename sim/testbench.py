@@ -156,6 +156,7 @@ module celosia_tb (
     reg [63:0] address, data;
     integer step, results, beats;
     reg [31:0] waited;
+    reg [31:0] total;
     string dir, name;
     reg [2:0] state;
     localparam FETCH = 3'd0, WRITE = 3'd1, READ = 3'd2, WAIT = 3'd3, RESET = 3'd4, STOP = 3'd5,
@@ -258,6 +259,7 @@ module celosia_tb (
     // The host: one script step after the other.
     always @(posedge clk) begin
         chip_rst <= rst;
+        total = rst ? 0 : total + 1;
         if (rst) begin
             s_awvalid <= 0; s_wvalid <= 0; s_arvalid <= 0;
         end else case (state)
@@ -267,7 +269,7 @@ module celosia_tb (
             step = step + 1;
             case (op)
             0: begin
-                $fdisplay(results, "END");
+                $fdisplay(results, "END %0d", total);
                 $fclose(results);
                 done <= 1;
                 state = STOP;

@@ -4,7 +4,8 @@ from celosia.programs.library import PROGRAMS
 from isa.geometry import preset
 from sim.golden import run_golden
 from sim.image import compare
-from sim.rtl import Job, run_jobs
+from sim.rtl import run_jobs
+from sim.script import Job
 
 DEEP = {
     "pe_multiply_stages": 2,

@@ -13,7 +13,7 @@ from isa.dtypes import DType
 from isa.encoding import Descriptor, encode_descriptor, encode_int
 from isa.program import DescriptorBlock
 from sim.device import image_errors
-from sim.rtl import Job
+from sim.script import Job
 from verif.chip_runs import assert_equal, shallow
 
 CONFIG = shallow("tiny")

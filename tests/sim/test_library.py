@@ -6,7 +6,7 @@ import pytest
 
 from celosia.programs.library import PROGRAMS
 from sim.device import tensor_of
-from sim.rtl import Timing
+from sim.script import Timing
 from verif.chip_runs import assert_equal, deep, library_jobs, shallow
 
 SLOW = Timing(latency=150, jitter=63, rate=100, hbm_stall=60, stall=60, reorder=1)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sim.rtl import Job, Timing
+from sim.script import Job, Timing
 from verif.chip_runs import assert_equal, deep, shallow
 from verif.random_program import generate
 

@@ -14,7 +14,8 @@ from golden.semaphores import Semaphores
 from sim import rtl
 from sim.golden import run_golden
 from sim.image import compare
-from sim.rtl import Job, run_jobs
+from sim.rtl import run_jobs
+from sim.script import Job
 from verif.chip_runs import shallow
 
 CONFIG = shallow("tiny")

@@ -9,7 +9,7 @@ import pytest
 
 from celosia.programs.gemm import build_sizes
 from sim.device import tensor_of
-from sim.rtl import Job, Timing
+from sim.script import Job, Timing
 from verif.chip_runs import assert_equal, shallow
 
 SHAPES = (
