@@ -12,6 +12,7 @@ from hdl.chip.host import HOST_ID_BITS, HostPort
 from hdl.chip.pins import axi_members, connect_master, connect_slave
 from hdl.chip.registers import ControlRegisters
 from hdl.dma.engine import DmaEngine
+from hdl.lib.check import check_stream
 from hdl.lib.tile import add_tile
 from isa.address_map import SEQUENCERS
 
@@ -59,7 +60,7 @@ class Chip(wiring.Component):
         if self._stall:
             m.d.comb += core.stall.eq(self.stall)
 
-        self._memory(m, core, bus, engines)
+        self._memory(m, platform, core, bus, engines)
         connect_slave(m, self, "s_axi_host", host.read, host.write)
         connect(m, host.bus, bus.master0)
         connect(m, bus.register, registers.port)
@@ -95,7 +96,7 @@ class Chip(wiring.Component):
         ]
         return m
 
-    def _memory(self, m, core, bus, engines):
+    def _memory(self, m, platform, core, bus, engines):
         """HBM port 0 serves instruction fetch and bus; DMA engines are spread over all ports."""
         config = self.config
         for port in range(config.hbm_ports):
@@ -114,3 +115,5 @@ class Chip(wiring.Component):
             for i, master in enumerate(writes):
                 connect(m, master, getattr(write, f"master{i}"))
             connect_master(m, self, f"m_axi_hbm{port}", read.port, write.port)
+            for name, channel in (("ar", read.port.ar), ("aw", write.port.aw), ("w", write.port.w)):
+                check_stream(m, platform, channel, f"hbm{port}_{name}")

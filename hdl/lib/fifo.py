@@ -5,6 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from hdl.lib.check import check_stream
 from hdl.lib.ram import LutRam
 from hdl.lib.tile import add_tile
 
@@ -51,4 +52,6 @@ class StreamFifo(wiring.Component):
             r_ptr.eq(r_ptr + take),
             self.level.eq(Mux(put == take, self.level, Mux(put, self.level + 1, self.level - 1))),
         ]
+        check_stream(m, platform, self.i, "fifo_i")
+        check_stream(m, platform, self.o, "fifo_o")
         return m

@@ -5,6 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.lib.arbiter import RoundRobin, one_hot_index, one_hot_mux
+from hdl.lib.check import check_stream
 
 
 class StreamMerge(wiring.Component):
@@ -44,4 +45,7 @@ class StreamMerge(wiring.Component):
         payloads = [i.p.as_value() if hasattr(i.p, "as_value") else i.p for i in inputs]
         m.d.comb += self.o.p.eq(one_hot_mux(self.source, payloads))
         m.d.comb += [i.ready.eq(self.source[n] & self.o.ready) for n, i in enumerate(inputs)]
+        for n, port in enumerate(inputs):
+            check_stream(m, platform, port, f"merge_i{n}")
+        check_stream(m, platform, self.o, "merge_o")
         return m

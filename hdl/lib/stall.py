@@ -4,6 +4,8 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl.lib.check import check_stream
+
 
 class StallGate(wiring.Component):
     """Passes `i` to `o` unless `stall` is high; what has been offered stays offered until it is
@@ -31,4 +33,6 @@ class StallGate(wiring.Component):
             self.o.p.eq(self.i.p),
         ]
         m.d.sync += offered.eq(self.o.valid & ~self.o.ready)
+        check_stream(m, platform, self.i, "gate_i")
+        check_stream(m, platform, self.o, "gate_o")
         return m
