@@ -126,7 +126,7 @@ GLOBAL_REGISTERS = (
              "bit 1 error"),
     Register("WATCHDOG", 0x18, "rw",
              "cycles that a wait may last before WAIT_TIMEOUT; 0 = no limit; reset 1048576"),
-    Register("CYCLES", 0x1C, "ro", "cycles from START to the end of busy"),
+    Register("CYCLES", 0x1C, "ro", "cycles from the start of the sequencers to the end of busy"),
     Register("TENSOR_COLUMNS", 0x20, "ro",
              "cycles in which a moving column entered the array since START"),
     Register("TENSOR_LOADS", 0x24, "ro", "cycles in which weights entered the array since START"),
