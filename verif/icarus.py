@@ -4,7 +4,6 @@ Proves that what is emitted (tiles, RAM texts) does what was elaborated, and tha
 (X) reaches an output.
 """
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -36,11 +35,6 @@ module bench;
   end
 endmodule
 """
-
-
-def have_icarus():
-    """True when Icarus Verilog is installed."""
-    return shutil.which("iverilog") is not None
 
 
 def ports(component):

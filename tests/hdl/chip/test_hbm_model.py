@@ -126,10 +126,9 @@ def test_under_icarus(tmp_path, name):
     judge(name, 6000, counts(done.stdout))
 
 
+@pytest.mark.icarus
 def test_the_bench_sees_a_broken_model(tmp_path):
     """The bench itself: a model that swaps two bytes, or forgets a strobe, fails it."""
-    if shutil.which("iverilog") is None:
-        pytest.skip("Icarus Verilog is not installed")
     top = tmp_path / "top.sv"
     top.write_text(
         "module top; reg clk = 0; wire done, failed; hbm_check bench(clk, done, failed);\n"

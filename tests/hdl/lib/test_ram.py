@@ -10,7 +10,7 @@ from amaranth.lib.wiring import Out
 
 from hdl.lib.ram import BlockRam, LutRam
 from hdl.lib.tile import add_tile
-from verif.icarus import amaranth_trace, assert_same, have_icarus
+from verif.icarus import amaranth_trace, assert_same
 
 SIZES = [(32, 5, 8), (12, 16, 12), (128, 4, 16), (1, 2, 1)]
 
@@ -67,7 +67,6 @@ class Around(wiring.Component):
 
 
 @pytest.mark.icarus
-@pytest.mark.skipif(not have_icarus(), reason="Icarus Verilog is not installed")
 @pytest.mark.parametrize(("width", "depth", "granularity"), SIZES)
 @pytest.mark.parametrize("kind", [BlockRam, LutRam])
 def test_verilog_text_is_the_same(kind, width, depth, granularity, tmp_path):

@@ -13,9 +13,7 @@ from hdl.lib.arbiter import RoundRobin
 from hdl.lib.delay import DelayLine
 from hdl.lib.fifo import StreamFifo
 from hdl.lib.tile import add_tile, tile_name
-from verif.icarus import assert_same, have_icarus
-
-icarus = pytest.mark.skipif(not have_icarus(), reason="Icarus Verilog is not installed")
+from verif.icarus import assert_same
 
 
 class Inverter(wiring.Component):
@@ -67,7 +65,6 @@ def test_names_tell_parameters_apart():
         DelayLine(width=4, cycles=5, clean=True))
 
 
-@icarus
 @pytest.mark.icarus
 def test_chain_in_icarus(tmp_path):
     rng = random.Random(1)
@@ -75,7 +72,6 @@ def test_chain_in_icarus(tmp_path):
     assert known == 400
 
 
-@icarus
 @pytest.mark.icarus
 def test_fifo_in_icarus(tmp_path):
     rng = random.Random(2)
@@ -84,7 +80,6 @@ def test_fifo_in_icarus(tmp_path):
     assert assert_same(lambda: StreamFifo(20, depth=4), stimuli, tmp_path) > 0
 
 
-@icarus
 @pytest.mark.icarus
 def test_arbiter_in_icarus(tmp_path):
     rng = random.Random(3)

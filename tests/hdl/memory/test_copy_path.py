@@ -16,7 +16,7 @@ from isa.dtypes import DType
 from isa.fields import Space
 from isa.geometry import PSUM_WORD_BYTES, WORD_BYTES, preset
 from verif.banked_memory_bench import simulate
-from verif.icarus import assert_same, have_icarus, ports
+from verif.icarus import assert_same, ports
 from verif.memory_bench import load_lanes, pack, random_pattern, store_lanes
 
 CONFIG = preset("tiny").with_(sbuf_bytes=1024, psum_bank_bytes=64)
@@ -153,7 +153,6 @@ def test_copies(apart, deny):
 
 
 @pytest.mark.icarus
-@pytest.mark.skipif(not have_icarus(), reason="Icarus Verilog is not installed")
 def test_emitted_in_icarus(tmp_path):
     rng = np.random.default_rng(6)
     inputs, _ = ports(CopyPath())

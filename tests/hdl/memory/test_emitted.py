@@ -7,14 +7,13 @@ import pytest
 from hdl.memory.psum import Psum
 from hdl.memory.sbuf import Sbuf
 from isa.geometry import preset
-from verif.icarus import assert_same, have_icarus, ports
+from verif.icarus import assert_same, ports
 
 CONFIG = preset("tiny")
 CYCLES = 150
 
 pytestmark = [
     pytest.mark.icarus,
-    pytest.mark.skipif(not have_icarus(), reason="Icarus Verilog is not installed"),
 ]
 
 
