@@ -24,8 +24,6 @@ _YOSYS_VERSION = (0, 40)
 _EMPTY_VECTOR = re.compile(r"^ *(?:wire|reg) \[-1:0\] [^;]*;\n", re.MULTILINE)
 """Declarations of signals of no width, which nothing uses; Verilog would read them as two bits."""
 
-os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
-
 
 def emit(component, name, *, checks=False):
     """SystemVerilog of `component` as module `name`, with every tile it uses, as one text.
