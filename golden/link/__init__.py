@@ -1,0 +1,1 @@
+"""Golden model of the link, written from docs/link.md."""

@@ -1,0 +1,1 @@
+"""NeuronLink: the reliable link between chips.  docs/link.md is the specification."""
