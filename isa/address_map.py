@@ -1,8 +1,9 @@
 """The 64-bit byte address map that DMA, sequencers and the host share, and the control registers.
 
 HBM at 0.  Core window at CORE_BASE: SBUF (row stride = config.sbuf_stride_bytes), PSUM (row stride
-16 KiB), semaphores (one view per update kind), control registers.  Addresses outside every window
-are errors.
+16 KiB), semaphores (one view per update kind), control registers.  Peer window of link port p at
+(p + 1) << PEER_WINDOW_BITS: the address map of the chip at the other end, without its peer windows.
+Addresses outside every window are errors.
 """
 
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ SEMAPHORE_OFFSET = 0x270_0000
 SEMAPHORE_VIEW_BYTES = 0x1000
 REGISTER_OFFSET = 0x280_0000
 CORE_WINDOW_BYTES = 64 << 20
+PEER_WINDOW_BITS = 45
+"""Bits of an address at the peer."""
 
 SBUF_BASE = CORE_BASE + SBUF_OFFSET
 PSUM_BASE = CORE_BASE + PSUM_OFFSET
@@ -163,6 +166,10 @@ DMA_REGISTERS = (
 )
 
 
+LINK_BLOCK_OFFSET = 0x2000
+"""Blocks of the link ports, `isa.link.LINK_BLOCK_BYTES` each, of `isa.link.LINK_REGISTERS`."""
+
+
 def global_register(name):
     """Byte address of a global control register."""
     return REGISTER_BASE + _offset(GLOBAL_REGISTERS, name)
@@ -179,6 +186,26 @@ def dma_register(engine, name):
     return (
         REGISTER_BASE + DMA_BLOCK_OFFSET + DMA_BLOCK_BYTES * engine + _offset(DMA_REGISTERS, name)
     )
+
+
+def link_register(port, name):
+    """Byte address of a register or counter (a name of `isa.link.LINK_REGISTERS` or `COUNTERS`) of
+    a link port.
+    """
+    # isa.link needs this module, so it cannot be imported at the top.
+    from isa.link import COUNTERS, LINK_BLOCK_BYTES, LINK_REGISTERS, counter_offset
+
+    offset = counter_offset(name) if name in COUNTERS else _offset(LINK_REGISTERS, name)
+    return REGISTER_BASE + LINK_BLOCK_OFFSET + LINK_BLOCK_BYTES * port + offset
+
+
+def peer_address(config, port, address):
+    """Address by which this chip reaches `address` of the chip at the other end of a link port."""
+    if not 0 <= port < config.links:
+        raise ValueError(f"link port {port} does not exist: the chip has {config.links}")
+    if not 0 <= address < 1 << PEER_WINDOW_BITS:
+        raise ValueError(f"address {address:#x} at the peer is outside 0..2^{PEER_WINDOW_BITS} - 1")
+    return ((port + 1) << PEER_WINDOW_BITS) + address
 
 
 def sbuf_address(config, partition, offset_bytes):

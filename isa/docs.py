@@ -29,6 +29,7 @@ from isa.fields import (
 )
 from isa.geometry import INSTRUCTION_BYTES, ISA_VERSION, PRESETS, REGISTERS, SEMAPHORES, Config
 from isa.instructions import INSTRUCTIONS
+from isa.link import COUNTER_OFFSET, LINK_BLOCK_BYTES, LINK_REGISTERS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "isa.md"
 _SHAPES = {
@@ -241,6 +242,12 @@ def _addresses():
             + ", ".join(f"{v.value} {v.name}" for v in SemaphoreView),
         ),
         ("control registers", address_map.REGISTER_BASE, "below"),
+        (
+            "peer of link port p",
+            1 << address_map.PEER_WINDOW_BITS,
+            f"(p + 1) * 2^{address_map.PEER_WINDOW_BITS}: the map of the chip at the other end of "
+            "the link (HBM, SBUF, PSUM, semaphores), as far as its ingress windows let it be seen",
+        ),
     ]
     yield from _table(("window", "base", "what"), ((n, f"{a:#x}", w) for n, a, w in rows))
 
@@ -262,6 +269,12 @@ def _registers():
             f"block of engine e at {address_map.DMA_BLOCK_OFFSET:#x} + e * "
             f"{address_map.DMA_BLOCK_BYTES:#x}",
             address_map.DMA_REGISTERS,
+        ),
+        (
+            "Link port",
+            f"block of port p at {address_map.LINK_BLOCK_OFFSET:#x} + p * {LINK_BLOCK_BYTES:#x}; "
+            f"counters from {COUNTER_OFFSET:#x} on, see [link.md](link.md)",
+            LINK_REGISTERS,
         ),
     )
     for name, where, registers in blocks:

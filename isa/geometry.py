@@ -52,6 +52,7 @@ class Config:
     psum_bank_bytes: int = _architectural("bytes of a PSUM bank in a partition")
     hbm_bytes: int = _architectural("HBM size")
     dma_engines: int = _architectural("DMA engines")
+    links: int = field(default=0, metadata={"doc": "NeuronLink ports, 0..4", "architectural": True})
     sbuf_banks: int = _timing(4, "interleaved SBUF banks of 16-byte words in a partition")
     hbm_ports: int = _timing(1, "AXI4 ports towards HBM, 16 bytes wide each")
     pe_multiply_stages: int = _timing(1, "registers in a PE's multiplier")
@@ -61,6 +62,8 @@ class Config:
         2, "registers in each vector / scalar ALU adder and multiplier (1..6)"
     )
     fetch_depth: int = _timing(32, "instructions held by a sequencer's buffer")
+    link_beat_bytes: int = _timing(16, "bytes a cycle of a link: 16, 32 or 64")
+    link_lanes: int = _timing(4, "lanes of a link: 4, 8 or 16")
 
     def __post_init__(self):
         def require(good, name, rule):
@@ -107,6 +110,16 @@ class Config:
             "fetch_depth",
             "a power of two, at least 4",
         )
+        require(0 <= self.links <= 4, "links", "in 0..4")
+        if self.links:
+            _ = self.link  # checks the parameters of the link
+
+    @property
+    def link(self):
+        """Parameters of each link port (`isa.link.LinkConfig`)."""
+        from isa.link import LinkConfig  # not at the top: isa.link needs this module
+
+        return LinkConfig(beat_bytes=self.link_beat_bytes, lanes=self.link_lanes)
 
     @property
     def partitions(self):
@@ -152,13 +165,22 @@ class Config:
 
     @property
     def arch_hash(self):
-        """64-bit hash over the architectural fields and the ISA version."""
+        """64-bit hash over the architectural fields and the ISA version.  Without links the hash
+        says nothing of them: it is that of a chip from before there were links.
+        """
         facts = {f.name: getattr(self, f.name) for f in fields(self) if f.metadata["architectural"]}
+        if not self.links:
+            del facts["links"]
         text = json.dumps({"isa": ISA_VERSION, **facts}, sort_keys=True)
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
 
     def as_dict(self):
-        return asdict(self)
+        """{field: value}; without links the fields of links are left out."""
+        facts = asdict(self)
+        if not self.links:
+            for name in ("links", "link_beat_bytes", "link_lanes"):
+                del facts[name]
+        return facts
 
 
 _KIB = 1 << 10
