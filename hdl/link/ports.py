@@ -102,7 +102,8 @@ class Limits(wiring.Signature):
 class Deliver(wiring.Signature):
     """Receiver to VC buffers: accepted payload, a beat at a time, no back-pressure.
 
-    granules: 1..beat_granules from granule 0 on.  first_valid, first: granule of this beat at which
+    granules: 1..beat_granules from granule 0 on.  start: first beat of a flit; the beats of a flit
+    follow each other without those of another.  first_valid, first: granule of this beat at which
     the first packet of the flit begins.
     """
 
@@ -113,6 +114,7 @@ class Deliver(wiring.Signature):
                 "vc": Out(VC_BITS),
                 "data": Out(8 * link.beat_bytes),
                 "granules": Out(range(link.beat_granules + 1)),
+                "start": Out(1),
                 "first_valid": Out(1),
                 "first": Out(range(max(2, link.beat_granules))),
                 "poison": Out(1),
