@@ -33,8 +33,8 @@ class ReplayControl(wiring.Component):
     owing : Out: REPLAY flits are owed.
     replaying : Out: no REPLAY flit is owed, and flits in front of `next` are to be sent again.
     pointer : Out: number at this position of the stream, minus 1 the `sequence` of a flit without
-        payload.  `base` in the cycle in which the first REPLAY flit is composed; `next` when no
-        replay is on.
+        payload: `base` until the first REPLAY flit of a replay has been composed, `next` when no
+        replay is on.  Depends on registers only.
     progress : Out, pulse: something new has been acknowledged.
     replay_started, timer_fired : Out, pulse: a replay was asked for; it was by the timer.
     bad_acknowledge : Out, pulse: of a flit never sent; it has no effect, its `nak` neither.
@@ -141,7 +141,7 @@ class ReplayControl(wiring.Component):
         position, moved = Signal(bits), Signal(bits)
         offset = Signal(bits)
         m.d.comb += [
-            self.pointer.eq(Mux(self.owed_sent & (owed == self.replay_flits), self.base, position)),
+            self.pointer.eq(Mux(owed == self.replay_flits, self.base, position)),
             self.replaying.eq(~self.owing & (position != self.next)),
             moved.eq(self.pointer + (self.send | self.resend)),
             offset.eq(moved - self.base),
