@@ -2,9 +2,12 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from golden.hazard import Origin
+from golden.port import Access, BusError, Port
 from isa.address_map import Cause, State
-from isa.check_control import control_problem, effective_address
+from isa.check_control import control_problem, effective_address, peer_place
 from isa.fields import Condition, RegOp
 from isa.geometry import LOOP_DEPTH
 
@@ -109,25 +112,58 @@ class Control:
         return self._next()
 
     def _reg_load(self, _instruction, fields):
-        memory, place = self._word(fields, write=False)
-        word = memory.flat[place : place + 4]
+        far = self._far(fields)
+        if far is not None:
+            word = self._through_link(far, Port.read, 4)
+        else:
+            memory, place = self._word(fields, write=False)
+            word = memory.flat[place : place + 4]
         self._unit.registers[fields["rd"]] = int.from_bytes(word.tobytes(), "little")
         return self._next()
 
     def _reg_store(self, _instruction, fields):
-        memory, place = self._word(fields, write=True)
-        value = self._unit.registers[fields["rb"]]
-        memory.flat[place : place + 4] = list(value.to_bytes(4, "little"))
+        far, value = self._far(fields), self._unit.registers[fields["rb"]].to_bytes(4, "little")
+        if far is not None:
+            content = np.frombuffer(value, np.uint8)
+            self._through_link(far, Port.write, content)
+        else:
+            memory, place = self._word(fields, write=True)
+            memory.flat[place : place + 4] = list(value)
         return self._next()
+
+    def _far(self, fields):
+        """(port, address at the peer) when the instruction reaches into a peer window."""
+        return peer_place(self._chip.config, effective_address(fields, self._unit.registers))
+
+    def _through_link(self, far, action, what):
+        port, address = far
+        try:
+            return action(self._chip.ports[port], address, what, self._access(what))
+        except BusError as error:
+            raise Stop(Cause.BUS_ERROR, str(error)) from None
+
+    def _access(self, what):
+        unit, checker = self._unit, self._chip.checker
+        if not checker:
+            return None
+        order = checker.order
+        component = order.reads_of if isinstance(what, int) else order.writes_of
+
+        def release(port, peer, semaphore, kind, value):
+            order.release_posted(unit.index, port, peer, semaphore, kind, value)
+
+        stamp = component(unit.index), order.epoch[unit.index], order.clock(unit.index)
+        return Access(order, stamp, release, self._origin())
+
+    def _origin(self):
+        return Origin(self._unit.name, self._unit.pc)
 
     def _word(self, fields, *, write):
         unit, checker = self._unit, self._chip.checker
         address = effective_address(fields, unit.registers)
         memory = self._chip.memories.find(address, 4)
         if checker:
-            checker.bus(
-                unit.index, memory, address, 4, Origin(unit.index.text, unit.pc), write=write
-            )
+            checker.bus(unit.index, memory, address, 4, self._origin(), write=write)
         return memory, address - memory.base
 
     def _branch(self, instruction, fields):

@@ -8,7 +8,7 @@ It watches one execution and concludes about all: an order counts only when the 
 import numpy as np
 
 from golden.footprint import Footprints
-from golden.happens_before import HappensBefore, reads_of, writes_of
+from golden.happens_before import HappensBefore
 from golden.hazard import OVERLAP, RACE, UNINITIALISED, Hazard, Origin
 from golden.initialised import Initialised
 from golden.ledger import Ledger
@@ -35,12 +35,13 @@ class RaceChecker:
         self._describe = str
         self.start({}, str)
 
-    def start(self, streams, describe):
+    def start(self, streams, describe, order=None, label=""):
         """A new run: all earlier accesses are ordered. streams: {sequencer: (address, bytes)}.
 
-        describe: text of an Origin, asked for when a hazard is found.
+        describe: text of an Origin, asked for when a hazard is found. order: the ChipOrder of this
+        chip among joined chips, whose origins begin with `label`.
         """
-        self.order = HappensBefore(self._config.dma_engines)
+        self.order = order or HappensBefore([(self._config.dma_engines, 0)]).chips[0]
         self.hazards = []
         self._seen = set()
         self._reads = [Ledger() for _ in Memory]
@@ -50,7 +51,7 @@ class RaceChecker:
             self.order.start(sequencer)
             part = np.array([[address, address + size]], np.int64)
             footprint = self._footprints.make(Memory.HBM, 0, 1, part)
-            origin = Origin(f"{sequencer.text} instruction fetch", 0)
+            origin = Origin(f"{label}{sequencer.text} instruction fetch", 0)
             self._reads[Memory.HBM].add(footprint, self.order.fetch, 1, origin)
 
     def host_write(self, memory, place, size):
@@ -63,7 +64,7 @@ class RaceChecker:
         epoch = self.order.epoch[sequencer]
         for access in op.sources:
             footprint = self._footprints.of_access(access)
-            self._read(footprint, clock, reads_of(sequencer), epoch, origin)
+            self._read(footprint, clock, self.order.reads_of(sequencer), epoch, origin)
         if op.dst is None:
             return
         target = self._footprints.of_access(op.dst)
@@ -71,7 +72,7 @@ class RaceChecker:
             self._overlaps(op, target, origin)
         if op.options.get("accumulate"):
             self._require_written(target, origin)
-        self._write(target, clock, writes_of(sequencer), epoch, origin)
+        self._write(target, clock, self.order.writes_of(sequencer), epoch, origin)
 
     def bus(self, sequencer, memory, address, size, origin, *, write):
         """A register load or store of a sequencer."""
@@ -81,9 +82,9 @@ class RaceChecker:
         part = np.array([[offset, offset + size]], np.int64)
         footprint = self._footprints.make(memory.space, partition, partition + 1, part)
         if write:
-            self._write(footprint, clock, writes_of(sequencer), epoch, origin)
+            self._write(footprint, clock, self.order.writes_of(sequencer), epoch, origin)
         else:
-            self._read(footprint, clock, reads_of(sequencer), epoch, origin)
+            self._read(footprint, clock, self.order.reads_of(sequencer), epoch, origin)
 
     def copy(self, stamp, sources, targets, origin, *, identical):
         """Reads and writes of a descriptor. stamp: from `order.descriptor`; lists of footprints."""
@@ -100,6 +101,15 @@ class RaceChecker:
             for source in sources:
                 for target in targets:
                     self._report_overlap(source, target, origin)
+
+    def through_link(self, footprints, stamp, origin, *, write):
+        """Accesses of the peer of a port, here. stamp: (component, epoch, clock)."""
+        component, epoch, clock = stamp
+        for footprint in footprints:
+            if write:
+                self._write(footprint, clock, component, epoch, origin)
+            else:
+                self._read(footprint, clock, component, epoch, origin)
 
     @property
     def footprints(self):

@@ -7,6 +7,7 @@ wait.
 
 import numpy as np
 
+from golden.hazard import Origin
 from golden.sequencer import Next
 
 _QUANTUM = 1000
@@ -37,8 +38,28 @@ class Budget:
         """One more descriptor: against the limit too."""
         self._steps += 1
         if self._steps > self._limit:
-            places = ", ".join(f"{s.index.text} at {s.pc}" for s in self._sequencers if s.active)
+            places = ", ".join(f"{s.name} at {s.pc}" for s in self._sequencers if s.active)
             raise Runaway(f"more than {self._limit} instructions and descriptors; {places}")
+
+
+def run(chips, budget, seed=None):
+    """Runs the chips, which were started, to the end: in the standard order or a random one.
+
+    Sequencers that wait when nobody can run end with WAIT_TIMEOUT.
+    """
+    sequencers = [s for chip in chips for s in chip.sequencers if s.active]
+    engines = [engine for chip in chips for engine in chip.dma]
+    if seed is None:
+        run_late(sequencers, engines, _step_dma, budget)
+    else:
+        run_random(sequencers, engines, _step_dma, budget, seed)
+    for sequencer in sequencers:
+        if sequencer.active:
+            sequencer.time_out()
+
+
+def _step_dma(engine):
+    engine.step(lambda address: Origin(engine.name, address))
 
 
 def run_late(sequencers, engines, step_dma, budget):
@@ -62,8 +83,8 @@ def run_late(sequencers, engines, step_dma, budget):
             continue
         ready = [s for s in sequencers if s.peek() == Next.READY]
         if ready:
-            chosen = min(ready, key=lambda s: (s.index - first) % len(sequencers))
-            first = chosen.index + 1
+            chosen = min(ready, key=lambda s: (s.rank - first) % len(sequencers))
+            first = chosen.rank + 1
             chosen.step()
             budget.spend()
         elif not spinning:

@@ -5,7 +5,7 @@ from enum import Enum
 from golden.control import Control, Stop
 from golden.hazard import Origin
 from golden.operation import Refused
-from isa.address_map import Cause, State
+from isa.address_map import SEQUENCERS, Cause, State
 from isa.fields import Update
 from isa.geometry import INSTRUCTION_BYTES, REGISTERS
 
@@ -30,6 +30,8 @@ class Sequencer:
 
     def __init__(self, index, chip):
         self.index = index
+        self.rank = chip.index * len(SEQUENCERS) + index
+        self.name = chip.label + index.text
         self._chip = chip
         self._control = Control(self, chip)
         self._words = []
@@ -158,9 +160,8 @@ class Sequencer:
         operation = prepared.operation
         if operation is not None:
             if self._chip.checker:
-                self._chip.checker.operation(
-                    self.index, operation, Origin(self.index.text, self.pc)
-                )
+                origin = Origin(self.name, self.pc)
+                self._chip.checker.operation(self.index, operation, origin)
             self._chip.execute[operation.name](operation)
         return self.advance(self.pc + 1)
 

@@ -17,10 +17,12 @@ class Texts:
 
     def of(self, origin):
         """Text of a `golden.hazard.Origin`."""
-        sequencer = _BY_TEXT.get(origin.agent)
+        label = self._chip.label
+        agent = origin.agent.removeprefix(label)
+        sequencer = _BY_TEXT.get(agent)
         if sequencer is not None:
-            return self._instruction(sequencer, origin.index)
-        if origin.agent.startswith("dma"):
+            return label + self._instruction(sequencer, origin.index)
+        if agent.startswith("dma"):
             return f"{origin.agent} descriptor at {origin.index:#x}{self._block(origin.index)}"
         return origin.agent
 

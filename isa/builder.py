@@ -12,6 +12,7 @@ program = b.build()
 from contextlib import contextmanager
 
 from isa.address_map import Sequencer
+from isa.builder_peer import Peer, window_range
 from isa.builder_stream import StreamBuilder, make_update
 from isa.dma_rows import copy_descriptors
 from isa.dtypes import DType
@@ -22,6 +23,7 @@ from isa.placement import check_name
 from isa.program import DescriptorBlock, Program, Stream, Tensor, tensor_bytes
 from isa.values import Address
 from isa.views import HbmTensor, Tile
+from isa.windows import IngressWindow
 
 HBM_ALIGN = 64
 
@@ -46,6 +48,7 @@ class ProgramBuilder:
         self._tensors = []
         self._blocks = []
         self._semaphores = {}
+        self._windows = []
 
     def hbm_tensor(self, name, shape, dtype, role="scratch", data=None, address=None):
         """A dense tensor in HBM (HbmTensor), at the next free address unless one is given; data:
@@ -163,6 +166,20 @@ class ProgramBuilder:
         )
         return block
 
+    def peer(self, port, far):
+        """The Peer at the other end of link port `port`, whose program the ProgramBuilder `far`
+        makes.
+        """
+        return Peer(self, port, far)
+
+    def open_window(self, port, what, *, writes=True, reads=True):
+        """Let the peer at `port` write and read `what`, in whole pages of 4 KiB: an HBM tensor,
+        "hbm", "sbuf", "psum", "semaphores" or (first, end) in the address map.
+        """
+        window = IngressWindow(port, *window_range(self, what), writes, reads)
+        self._windows.append(window)
+        return window
+
     def build(self):
         """The Program: streams placed in HBM behind everything else, checked as a whole."""
         streams, labels = [], {}
@@ -179,6 +196,7 @@ class ProgramBuilder:
             list(self._tensors),
             labels,
             dict(self._semaphores),
+            list(self._windows),
         )
         program.check()
         return program

@@ -4,7 +4,14 @@ run time.
 Functions return (Cause, sentence) or None.
 """
 
-from isa.address_map import CORE_BASE, PSUM_BASE, PSUM_STRIDE_BYTES, SBUF_BASE, Cause
+from isa.address_map import (
+    CORE_BASE,
+    PEER_WINDOW_BITS,
+    PSUM_BASE,
+    PSUM_STRIDE_BYTES,
+    SBUF_BASE,
+    Cause,
+)
 from isa.geometry import DESCRIPTOR_BYTES
 
 _REGISTER_BYTES = 4
@@ -38,15 +45,27 @@ def effective_address(fields, registers):
 
 
 def address_problem(config, address):
-    """A word that reg_load and reg_store reach: 4-byte aligned, in HBM, SBUF or PSUM."""
+    """A word that reg_load and reg_store reach: 4-byte aligned, in HBM, SBUF, PSUM or a peer
+    window.
+    """
     if address % _REGISTER_BYTES:
         return Cause.BAD_ADDRESS, f"address {address:#x}, must be a multiple of {_REGISTER_BYTES}"
-    if locate(config, address) is None:
+    if locate(config, address) is None and peer_place(config, address) is None:
+        peers = f", peer windows end at {config.links + 1 << PEER_WINDOW_BITS:#x}"
         return Cause.BAD_ADDRESS, (
             f"address {address:#x} lies in no memory: HBM has 0..{config.hbm_bytes - 1:#x}, "
             f"SBUF and PSUM partitions start at {SBUF_BASE:#x} and {PSUM_BASE:#x}"
+            f"{peers if config.links else ''}"
         )
     return None
+
+
+def peer_place(config, address):
+    """(port, address at the peer) when the address lies in a peer window, else None."""
+    port = (address >> PEER_WINDOW_BITS) - 1
+    if not 0 <= port < config.links:
+        return None
+    return port, address & ((1 << PEER_WINDOW_BITS) - 1)
 
 
 def locate(config, address):

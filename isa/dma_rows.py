@@ -14,7 +14,7 @@ from isa.address_map import SBUF_BASE
 from isa.encoding import DIMENSIONS, Descriptor
 from isa.fields import Space, Update
 from isa.pattern import AccessPattern
-from isa.views import HbmTensor, HbmView, Tile
+from isa.views import HbmTensor, HbmView, PeerView, Tile
 
 MAX_ROWS = (1 << 16) - 1
 MAX_DESCRIPTORS = 4096
@@ -24,9 +24,9 @@ _HBM = (HbmTensor, HbmView)
 def copy_descriptors(config, src, dst, update=None):
     """Descriptors that copy `src` to `dst` in order; the last one carries the update.
 
-    src, dst: HbmTensor, HbmView, Tile or AccessPattern of equal element size and number of
-    elements (of all partitions; partitions are the outermost dimension).  ValueError when they do
-    not match.
+    src, dst: HbmTensor, HbmView, Tile or AccessPattern, or a PeerView of one, of equal element
+    size and number of elements (of all partitions; partitions are the outermost dimension).
+    ValueError when they do not match.
     """
     src_address, src_dims, src_size = _side(config, src, "src")
     dst_address, dst_dims, dst_size = _side(config, dst, "dst")
@@ -46,7 +46,7 @@ def copy_descriptors(config, src, dst, update=None):
     row_bytes = src_size
     if dims and dims[-1][1] == dims[-1][2] == src_size:
         row_bytes *= dims.pop()[0]
-    in_hbm = isinstance(src, _HBM) and isinstance(dst, _HBM)
+    in_hbm = all(isinstance(getattr(side, "view", side), _HBM) for side in (src, dst))
     if row_bytes > config.sbuf_bytes and not in_hbm:  # whole partitions in one row: one row each
         dims.append((row_bytes // config.sbuf_bytes, config.sbuf_bytes, config.sbuf_bytes))
         row_bytes = config.sbuf_bytes
@@ -83,6 +83,9 @@ def copy_descriptors(config, src, dst, update=None):
 
 def _side(config, view, what):
     """(address, dims, element size) of one side."""
+    if isinstance(view, PeerView):
+        address, dims, size = _side(view.peer.config, view.view, what)
+        return view.peer.address(address), dims, size
     if isinstance(view, HbmTensor):
         view = view.view
     if isinstance(view, HbmView):

@@ -6,6 +6,7 @@ import re
 
 from isa.dtypes import SUPPORTED
 from isa.geometry import DESCRIPTOR_BYTES, INSTRUCTION_BYTES, REGISTERS, SEMAPHORES
+from isa.windows import check_windows
 
 SPACES = ("hbm", "sbuf", "psum")
 ROLES = ("input", "output", "constant", "scratch")
@@ -33,8 +34,16 @@ def check_placement(program, file=None):
             _check_tensor(program.config, tensor)
         _check_streams(program)
         _check_hbm(program)
+        _check_windows(program)
     except ProgramError as error:
         raise ProgramError(error.what, error.right, file) from None
+
+
+def _check_windows(program):
+    try:
+        check_windows(program.config, program.windows)
+    except ValueError as error:
+        raise ProgramError(str(error), "a window belongs to a port of the chip") from None
 
 
 def check_name(name, what):

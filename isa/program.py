@@ -104,6 +104,7 @@ class Program:
     """Everything a chip of `config` needs to run once.
 
     labels: {sequencer: {name: index}}; semaphores: {name: index}.  Both serve people only.
+    windows: what the peers of the link ports may reach, a list of `isa.windows.IngressWindow`.
     """
 
     config: Config
@@ -112,6 +113,7 @@ class Program:
     tensors: list = field(default_factory=list)
     labels: dict = field(default_factory=dict)
     semaphores: dict = field(default_factory=dict)
+    windows: list = field(default_factory=list)
 
     @property
     def config_name(self):

@@ -10,13 +10,14 @@ import hashlib
 import json
 import os
 import struct
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 
 from isa.address_map import Sequencer
 from isa.dtypes import parse_dtype
 from isa.geometry import DESCRIPTOR_BYTES, INSTRUCTION_BYTES, ISA_VERSION, Config
 from isa.program import DescriptorBlock, Program, ProgramError, Stream, Tensor
+from isa.windows import IngressWindow
 
 MAGIC = b"CELOSIA\0"
 FORMAT = 1
@@ -88,6 +89,8 @@ def dumps(program, file=None):
         "semaphores": program.semaphores,
         "source": sources,
     }
+    if program.windows:
+        header["windows"] = [asdict(window) for window in program.windows]
     text = json.dumps(header, separators=(",", ":")).encode()
     sections = [b"".join(part.words) for part in (*program.streams, *program.descriptors)]
     sections += [t.data for t in program.tensors if t.data is not None]
@@ -170,7 +173,13 @@ def _program(header, raw, config):
         _sequencer(name): _indices(table) for name, table in _get(header, "labels", dict).items()
     }
     return Program(
-        config, streams, blocks, tensors, labels, _indices(_get(header, "semaphores", dict))
+        config,
+        streams,
+        blocks,
+        tensors,
+        labels,
+        _indices(_get(header, "semaphores", dict)),
+        [_window(item) for item in header.get("windows", ())],
     )
 
 
@@ -239,6 +248,16 @@ def _tensor(item, cursor):
     if _get(item, "data", bool):
         tensor.data = cursor.take(tensor.size_bytes)
     return tensor
+
+
+def _window(item):
+    ports = {name: _get(item, name, int) for name in ("port", "first", "end")}
+    try:
+        return IngressWindow(
+            **ports, writes=_get(item, "writes", bool), reads=_get(item, "reads", bool)
+        )
+    except ValueError as error:
+        raise ProgramError(str(error), "assemble it again") from None
 
 
 def _sequencer(text):

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 from isa.dtypes import DType
 from isa.fields import DIMS, Space
@@ -131,6 +132,21 @@ class HbmTensor:
 
     def __getitem__(self, index):
         return self.view[index]
+
+
+@dataclass(frozen=True)
+class PeerView:
+    """HBM tensor or view, tile or access pattern of the chip at the other end of a link; indexing
+    gives a part.
+
+    peer: an `isa.builder_peer.Peer`.  DMA copies take it.
+    """
+
+    peer: Any
+    view: Any
+
+    def __getitem__(self, index):
+        return PeerView(self.peer, self.view[index])
 
 
 def _strides(shape, unit):

@@ -1,11 +1,15 @@
-"""DMA engine: rows of bytes between any places of HBM and SBUF, in order of the descriptors."""
+"""DMA engine: rows of bytes between any places of HBM, SBUF and the peers of links, in the order
+of the descriptors.
+"""
 
 from collections import deque
 from functools import lru_cache
 
 import numpy as np
 
+from golden.engines.far_copy import FarCopy, is_far
 from golden.memory import Memory
+from golden.port import Access
 from isa.address_map import DmaCause
 from isa.encoding import DescriptorError, decode_descriptor
 from isa.geometry import DESCRIPTOR_BYTES
@@ -18,15 +22,17 @@ _ADDRESS_MASK = (1 << 64) - 1
 class DmaEngine:
     """One engine: a queue of triggers, the status registers; `step` does one descriptor.
 
-    update: function (descriptor) that applies its semaphore update. checker: a RaceChecker or None.
+    update: function (descriptor) that applies its semaphore update. chip: memories, ports, checker
+    (a RaceChecker or None), config, label.
     """
 
-    def __init__(self, index, memories, update, checker):
+    def __init__(self, index, chip, update):
         self.index = index
-        self.name = f"dma{index}"
-        self._memories = memories
+        self.name = f"{chip.label}dma{index}"
+        self._chip = chip
+        self._memories = chip.memories
         self._update = update
-        self._checker = checker
+        self._checker = chip.checker
         self.start()
 
     def start(self):
@@ -63,10 +69,15 @@ class DmaEngine:
         except DescriptorError as error:
             self._fail(error.cause, address)
             return
-        done = self._copy(descriptor, stamp, address, origin) if descriptor.bytes else 0
+        done, cause = 0, DmaCause.NONE
+        if descriptor.bytes and is_far(self._chip.config, descriptor):
+            done, cause = self._far_copy(descriptor, stamp, origin(address))
+        elif descriptor.bytes:
+            done = self._copy(descriptor, stamp, address, origin)
+            cause = DmaCause.NONE if done == descriptor.bytes else DmaCause.BAD_ADDRESS
         self.bytes += done
-        if done < descriptor.bytes:
-            self._fail(DmaCause.BAD_ADDRESS, address)
+        if cause != DmaCause.NONE:
+            self._fail(cause, address)
             return
         self.descriptors += 1
         self._update(descriptor)
@@ -74,6 +85,27 @@ class DmaEngine:
     def _fail(self, cause, address):
         if self.cause == DmaCause.NONE:
             self.cause, self.error_address = cause, address
+
+    def _far_copy(self, d, stamp, origin):
+        """(bytes written, DmaCause) of a descriptor with a side at a peer."""
+        checker = self._checker
+        copy = FarCopy(self._chip, self._access(stamp, origin) if checker else None)
+        found = copy.run(d)
+        if checker:
+            sources, targets = (_merged(rows, checker) for rows in (copy.sources, copy.targets))
+            checker.copy(stamp, sources, targets, origin, identical=True)
+        return found
+
+    def _access(self, stamp, origin):
+        order = self._checker.order
+
+        def of_row(last):
+            def release(port, peer, semaphore, kind, value):
+                order.release_posted_row(self.index, port, peer, semaphore, kind, value, last=last)
+
+            return Access(order, stamp, release, origin)
+
+        return of_row
 
     def _copy(self, d, stamp, address, origin):
         """Copies rows up to the first bad one; returns the bytes written."""
