@@ -62,8 +62,8 @@ class Transmitter:
     counts: events by the names of COUNTERS.
     """
 
-    def __init__(self, link, weights=(1,) * VCS):
-        self.link = link
+    def __init__(self, link, weights=(1,) * VCS, insist=False):
+        self.link, self._insist, self._deaf = link, insist, False
         self.arbiter = Arbiter(weights)
         self.credits = [CreditCounter() for _ in range(VCS)]
         self.queues = [deque() for _ in range(VCS)]
@@ -95,6 +95,7 @@ class Transmitter:
 
     def acknowledge(self, acknowledge, nak):
         """From a good flit.  BAD_ACKNOWLEDGE, REPLAY_LIMIT or NONE."""
+        self._deaf = False
         distance = (acknowledge - self.base) % MODULUS
         if self.outstanding < distance <= MODULUS // 2:
             return Reason.BAD_ACKNOWLEDGE
@@ -180,6 +181,10 @@ class Transmitter:
         flit = build(work.flit_format, work.entry.data if work.entry else b"", slot, session)
         self._work = None
         self._count(work, slot)
+        if nak_owed and self._insist:
+            if self._deaf and not self.owed:
+                self._rewind_from_base()
+            self._deaf = True
         return flit[low:], bool(nak_owed)
 
     def _beats(self, flit_format):
