@@ -48,3 +48,17 @@ def relative_error(got, exact):
     """Largest error over the largest magnitude, in float64."""
     got, exact = np.asarray(got, dtype=np.float64), np.asarray(exact, dtype=np.float64)
     return float(np.max(np.abs(got - exact)) / max(np.max(np.abs(exact)), np.finfo(float).tiny))
+
+
+@dataclass
+class PairCase:
+    """Two programs for two chips that a link joins at port 0.
+
+    judge: takes [{output name: array} of each chip] and returns lines to print.
+    """
+
+    name: str
+    programs: list
+    macs: int
+    bound_cycles: int
+    judge: Callable = lambda outputs: []
