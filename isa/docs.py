@@ -1,5 +1,5 @@
-"""The ISA reference page, written from the declarations: `python -m isa.docs` writes
-docs/isa.md.
+"""The reference pages, written from the declarations: `python -m isa.docs` writes docs/isa.md and
+docs/link-registers.md.
 """
 
 import argparse
@@ -8,7 +8,7 @@ import sys
 from dataclasses import fields as dataclass_fields
 from pathlib import Path
 
-from isa import address_map, instructions
+from isa import address_map, instructions, link
 from isa.address_map import Cause, DmaCause, SemaphoreView, Sequencer, State
 from isa.arguments import parameters
 from isa.dtypes import SUPPORTED, DType
@@ -32,6 +32,7 @@ from isa.instructions import INSTRUCTIONS
 from isa.link import COUNTER_OFFSET, LINK_BLOCK_BYTES, LINK_REGISTERS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "isa.md"
+LINK_PAGE = PAGE.with_name("link-registers.md")
 _SHAPES = {
     "same": "all operands have equal partition counts and equal elements per partition",
     "matmul": "K and M are those of the last load_stationary; src0 and dst have equal elements (N)",
@@ -323,21 +324,95 @@ def _presets():
     yield from _table(("field", "meaning", "in the hash", *(f"`{name}`" for name in PRESETS)), rows)
 
 
+def link_reference():
+    """Page of the link's layouts, codes and registers as text."""
+    return "\n".join(_link_parts()).rstrip() + "\n"
+
+
+def _link_parts():
+    field = ("field", "bits", "meaning")
+    yield from (
+        "# Link reference",
+        "",
+        "Written by `python -m isa.docs` from `isa/link.py`; edit that.  Behaviour: "
+        "[link.md](link.md).",
+        "",
+        "## Control slot",
+        "",
+        "Last 16 bytes of a flit.",
+        "",
+    )
+    yield from _table(field, _slot_rows(link.SLOT))
+    yield from ("## Training frame", "", "The 96 bits of content.", "")
+    yield from _table(field, _slot_rows(link.FRAME))
+    yield from ("## Packet header", "", "First granule of a packet.", "")
+    yield from _table(field, _slot_rows(link.HEADER))
+    yield "## Codes"
+    yield ""
+    for enum in (link.Format, link.FlitType, link.Command, link.FrameType, link.Width,
+                 link.LinkState, link.Reason, link.PacketKind, link.PacketStatus):  # fmt: skip
+        yield f"**{enum.__name__}**: " + ", ".join(f"{m.value} {m.name}" for m in enum) + "."
+        yield ""
+    yield (
+        "**Control**: "
+        + ", ".join(f"bit {bit.bit_length() - 1} {bit.name}" for bit in link.Control)
+        + "."
+    )
+    yield ""
+    yield from (
+        "## Registers",
+        "",
+        f"Offsets from the base of the port's block of {link.LINK_BLOCK_BYTES:#x} bytes.",
+        "",
+    )
+    yield from _table(
+        ("register", "offset", "access", "meaning"),
+        ((f"`{r.name}`", f"{r.offset:#05x}", r.access, r.doc) for r in link.LINK_REGISTERS),
+    )
+    yield from (
+        "## Counters",
+        "",
+        "Saturating, 32 bits; what is read is the copy that CONTROL.SNAPSHOT has taken.",
+        "",
+    )
+    rows = [(f"`{name}`", f"{link.counter_offset(name):#05x}") for name in link.COUNTERS]
+    rows += [
+        ("frame and PRBS errors of lane i", f"{link.LANE_ERRORS_OFFSET:#05x} + 4 i"),
+        ("payload granules sent on VC i", f"{link.VC_GRANULES_OFFSET:#05x} + 4 i"),
+        ("payload granules accepted on VC i", f"{link.VC_GRANULES_OFFSET + 0x20:#05x} + 4 i"),
+    ]
+    yield from _table(("counter", "offset"), rows)
+    yield "## Parameters"
+    yield ""
+    yield from _table(
+        ("field", "meaning", "default"),
+        ((f"`{f.name}`", f.metadata["doc"], f.default) for f in dataclass_fields(link.LinkConfig)),
+    )
+
+
+def _slot_rows(fields):
+    for f in fields:
+        last = f.low + f.width - 1
+        yield f"`{f.name}`", f"{f.low}" if f.width == 1 else f"{f.low}..{last}", f.doc
+
+
 def main(arguments=None):
     """Command line; returns the exit status: 1 with --check when the page is not current."""
     parser = argparse.ArgumentParser(
-        prog="isa.docs", description="Write docs/isa.md from the declarations."
+        prog="isa.docs", description="Write the reference pages from the declarations."
     )
     parser.add_argument("--check", action="store_true", help="only say whether the page is current")
     options = parser.parse_args(arguments)
-    text = reference()
-    if options.check:
-        current = PAGE.exists() and PAGE.read_text() == text
-        print(f"{PAGE} is {'current' if current else 'not current: run python -m isa.docs'}")
-        return 0 if current else 1
-    PAGE.write_text(text)
-    print(PAGE)
-    return 0
+    current = True
+    for page, text in ((PAGE, reference()), (LINK_PAGE, link_reference())):
+        if options.check:
+            same = page.exists() and page.read_text() == text
+            print(f"{page} is {'current' if same else 'not current: run python -m isa.docs'}")
+            current = current and same
+        else:
+            page.write_text(text)
+            print(page)
+    return 0 if current else 1
 
 
 if __name__ == "__main__":
