@@ -66,7 +66,7 @@ def _inputs(link):
         (FRAME_LAYOUT, "frame"),
         (1, "started frame_sent tx_idle credits_known replay_limit tx_progress"),
         (1, "nak_limit rx_progress"),
-        (REASON_BITS, "tx_error rx_error buffer_error"),
+        (REASON_BITS, "tx_error rx_error buffer_error packet_error"),
         (3, "peer_command"),
     )
 
@@ -112,8 +112,9 @@ class Training(wiring.Component):
     transmitter: `tx_idle`, `credits_known`, `replay_limit`, `tx_progress`, `tx_error` : In;
         `tx_enable`, `stop_command`, `flush` : Out; `timer_cycles` : Out(16).
     receiver: `nak_limit`, `rx_progress`, `rx_error`, `peer_command` : In; `rx_enable`,
-        `peer_session`, `peer_epoch`, `rtt` : Out.  `buffer_error` : In(5), of the VC buffers: all
-        reasons but PACKET_LENGTH end in RECOVERY.
+        `peer_session`, `peer_epoch`, `rtt` : Out.  `buffer_error`, of the VC buffers: In(5), all
+        reasons but PACKET_LENGTH end in RECOVERY.  `packet_error`, of the transaction layer: In(5),
+        only reported.
     clear, lost : Out(1)
         Pulse: all state of the link is lost, everything behind it starts anew.  Equal.
     up, failed : Out(1)
@@ -169,7 +170,7 @@ class Training(wiring.Component):
             choice.turn.eq(self._attempts),
             in_data.eq(self._is(LinkState.CREDIT_INIT, LinkState.ACTIVE)),
         ]
-        m.d.sync += [was_data.eq(in_data), self.reason.eq(Reason.NONE)]
+        m.d.sync += [was_data.eq(in_data), self.reason.eq(self.packet_error)]
         with m.If(~elapsed.all()):
             m.d.sync += elapsed.eq(elapsed + 1)
         with m.If(self.frame_sent & ~self._frames.all()):
@@ -219,6 +220,13 @@ class Training(wiring.Component):
             self.up.eq(self._is(LinkState.ACTIVE)),
             self.failed.eq(self._is(*_LOST)),
             self.active_cycles.eq(self.up),
+            self.protocol_errors.eq(
+                Cat(
+                    error.any() & in_data
+                    for error in (self.buffer_error, self.tx_error, self.rx_error)
+                ).any()
+                | self.packet_error.any()
+            ),
             self.training_cycles.eq(~self.up & ~self.failed),
         ]
         self._lanes(was_data)
@@ -395,19 +403,16 @@ class Training(wiring.Component):
         """CREDIT_INIT and ACTIVE: what ends them; returns a Signal that something does."""
         m = self._m
         failure = Signal(REASON_BITS)
-        packet_error, retraining, leaving = Signal(), Signal(), Signal()
-        m.d.comb += packet_error.eq(self.buffer_error == Reason.PACKET_LENGTH)
-        m.d.comb += self.protocol_errors.eq(
-            self.buffer_error.any() | self.tx_error.any() | self.rx_error.any()
-        )
+        bad_packet, retraining, leaving = Signal(), Signal(), Signal()
+        m.d.comb += bad_packet.eq(self.buffer_error == Reason.PACKET_LENGTH)
         with m.If(self.rx_start):
             m.d.sync += self._start_seen.eq(1)
-        with m.If(packet_error):
+        with m.If(bad_packet):
             m.d.sync += self.reason.eq(Reason.PACKET_LENGTH)
         for condition, reason in (
             (self.nak_limit, Reason.NAK_LIMIT),
             (self.replay_limit, Reason.REPLAY_LIMIT),
-            (self.buffer_error.any() & ~packet_error, self.buffer_error),
+            (self.buffer_error.any() & ~bad_packet, self.buffer_error),
             (self.tx_error.any(), self.tx_error),
             (self.rx_error.any(), self.rx_error),
         ):
