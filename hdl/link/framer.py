@@ -29,7 +29,7 @@ class Framer(wiring.Component):
     enable : In: receiving.  While it is low: HUNT, cell phase 0, and what is under way is dropped.
     i_valid, i_data : In: beats; the first one after `enable` rises is beat 0 of a cell.
     peer_session, peer_epoch : In: of the sender, steady while `enable` is high.
-    abort : In, pulse: go to HUNT; takes away a verdict that would come in the next cycle.
+    abort : In, pulse, with a verdict: HUNT has begun behind that flit.
     slot : Out(SLOT_LAYOUT): control slot of the flit with the verdict.
     is_long : Out: its format.
     good : Out, pulse: flit with right CRC, of the right epoch, that keeps the rules of the slot; in
@@ -106,18 +106,19 @@ class Framer(wiring.Component):
         carry = Signal(CRC_BITS)
         salt, total = Signal(CRC_BITS), Signal(CRC_BITS)
         sealed, ends, now, reason = Signal(), Signal(), Signal(), Signal(REASON_BITS)
-        good, lost, drop, broken = Signal(), Signal(), Signal(), Signal()
+        good, lost, drop, broken, hunt = Signal(), Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
             salt.eq(Cat(self.peer_session, self.peer_session[:8])),
             total.eq(crc.crc ^ carry),
             sealed.eq(total == salt),
-            ends.eq(self.hunting | ~long | (cell == LONG_CELLS - 1)),
-            now.eq(cell_2 & ends & run & ~self.abort),
-            reason.eq(Mux(long & ~self.hunting, long_2, short_2)),
-            good.eq(now & sealed & epoch_2 & (reason == Reason.NONE) & (~self.hunting | replay_2)),
-            lost.eq(now & ~self.hunting & ~sealed),
-            drop.eq(now & ~self.hunting & sealed & ~epoch_2),
-            broken.eq(now & ~self.hunting & sealed & epoch_2 & (reason != Reason.NONE)),
+            hunt.eq(self.hunting | self.abort),
+            ends.eq(hunt | ~long | (cell == LONG_CELLS - 1)),
+            now.eq(cell_2 & ends & run),
+            reason.eq(Mux(long & ~hunt, long_2, short_2)),
+            good.eq(now & sealed & epoch_2 & (reason == Reason.NONE) & (~hunt | replay_2)),
+            lost.eq(now & ~hunt & ~sealed),
+            drop.eq(now & ~hunt & sealed & ~epoch_2),
+            broken.eq(now & ~hunt & sealed & epoch_2 & (reason != Reason.NONE)),
         ]
         with m.If(cell_2):
             with m.If(ends):
@@ -129,19 +130,16 @@ class Framer(wiring.Component):
                         multiply(register_rows(8 * CELL_BYTES), total ^ step(CRC_INIT, -CRC_BITS))
                     ),
                 ]
-        with m.If(good):
-            m.d.sync += self.hunting.eq(0)
-        with m.If(lost | broken):
-            m.d.sync += self.hunting.eq(1)
+        m.d.sync += self.hunting.eq(lost | broken | (hunt & ~good))
         m.d.sync += [
             self.good.eq(good),
             self.lost.eq(lost),
             self.epoch_drop.eq(drop),
             self.reason.eq(Mux(broken, reason, Reason.NONE)),
             self.slot.eq(slot_2),
-            self.is_long.eq(long & ~self.hunting),
+            self.is_long.eq(long & ~hunt),
         ]
-        with m.If(~run | self.abort):
+        with m.If(~run):
             m.d.sync += [self.hunting.eq(1), cell.eq(0), carry.eq(0), long.eq(0)]
         return m
 

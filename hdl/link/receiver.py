@@ -109,7 +109,7 @@ class Receiver(wiring.Component):
         ]
         wiring.connect(m, assembly.deliver, wiring.flipped(self.deliver))
 
-        acts, is_control = Signal(), Signal()
+        acts, is_control, error = Signal(), Signal(), Signal(REASON_BITS)
         m.d.comb += [
             acts.eq(framer.good & self.enable & ~sequence.bad_sequence),
             is_control.eq(slot.type == FlitType.CONTROL),
@@ -122,17 +122,18 @@ class Receiver(wiring.Component):
             self.credit.b_vc.eq(slot.credit_b_vc),
             self.credit.b.eq(slot.credit_b),
             self.peer_command.eq(Mux(acts & is_control, slot.command, 0)),
-            self.error.eq(Mux(sequence.bad_sequence, Reason.BAD_SEQUENCE, framer.reason)),
+            error.eq(Mux(sequence.bad_sequence, Reason.BAD_SEQUENCE, framer.reason)),
+            self.error.eq(Mux(self.enable, error, Reason.NONE)),
             self.nak_limit.eq(sequence.nak_limit),
             self.progress.eq(sequence.progress),
             self.rx_short.eq(acts & ~framer.is_long),
             self.rx_long.eq(acts & framer.is_long),
             self.rx_data.eq(sequence.accept),
             self.poison_received.eq(sequence.accept & slot.poison),
-            self.crc_errors.eq(framer.lost),
+            self.crc_errors.eq(framer.lost & self.enable),
             self.sequence_gaps.eq(sequence.gap),
             self.duplicates.eq(sequence.duplicate),
             self.nak_repeats.eq(sequence.nak_repeat),
-            self.epoch_drops.eq(framer.epoch_drop),
+            self.epoch_drops.eq(framer.epoch_drop & self.enable),
         ]
         return m

@@ -18,17 +18,17 @@ class Unpacker(wiring.Component):
 
     Packets of a VC follow each other by the `granules` of their headers, and the first beginning in
     a flit must lie where the flit says.  Where that fails, all up to the next beginning that a flit
-    names is refuse: granules that are each an end, and bad.
+    names is refuse: granules that belong to no packet, each an end of its own.
 
     Members
     -------
     clear : In, pulse: every VC stands in front of a header.
     deliver : In(Deliver)
     skip : In: the beat on `deliver` is not stored; what follows is refuse.
-    starts, ends, bad : Out, a bit per granule of the beat, 0 beyond its `granules`: header of a
+    starts, ends, refuse : Out, a bit per granule of the beat, 0 beyond its `granules`: header of a
         packet; last granule of a packet, or refuse; refuse.
     closed, any_closed : Out: granules of this beat up to the last end in it; there is one.  A
-        packet that another one cuts short ends in front of that one's header.
+        packet that is cut short ends in front of the header or the refuse behind it.
     error : Out: a packet is longer or shorter than its header says, or a header gives a length that
         no packet has.
     """
@@ -43,7 +43,7 @@ class Unpacker(wiring.Component):
                 "skip": In(1),
                 "starts": Out(granules),
                 "ends": Out(granules),
-                "bad": Out(granules),
+                "refuse": Out(granules),
                 "closed": Out(range(granules + 1)),
                 "any_closed": Out(1),
                 "error": Out(1),
@@ -106,7 +106,7 @@ class Unpacker(wiring.Component):
                 open_at[i + 1].eq(Mux(inside, ~end, open_at[i])),
                 self.starts[i].eq(start[i]),
                 self.ends[i].eq(end),
-                self.bad[i].eq(inside & lost_at[i + 1]),
+                self.refuse[i].eq(inside & lost_at[i + 1]),
             ]
             with m.If(start[i] & open_at[i]):
                 m.d.comb += [self.closed.eq(i), self.any_closed.eq(1)]

@@ -187,11 +187,7 @@ class VcBuffers(wiring.Component):
         w_offset, w_row, w_next = place("w", deliver.vc, writes, count)
         r_offset, r_row, r_next = place("r", chosen, reads, count)
         words = [
-            Cat(
-                deliver.data.word_select(i, GRANULE_BITS),
-                deliver.poison | unpacker.bad[i],
-            )
-            for i in range(count)
+            Cat(deliver.data.word_select(i, GRANULE_BITS), deliver.poison) for i in range(count)
         ]
         enables = [write & (deliver.granules > i) for i in range(count)]
         words, enables = rotate(words, w_offset, -1), rotate(enables, w_offset, -1)
@@ -242,14 +238,16 @@ class VcBuffers(wiring.Component):
         banks = 2 * count
         w_offset, w_row, w_next = place("w", self.deliver.vc, writes, banks)
         r_offset, r_row, r_next = place("r", chosen, reads, banks)
-        marks = [Cat(unpacker.starts[i], unpacker.ends[i]) for i in range(count)]
-        marks += [Const(0, 2)] * count
+        marks = [
+            Cat(unpacker.starts[i], unpacker.ends[i], unpacker.refuse[i]) for i in range(count)
+        ]
+        marks += [Const(0, 3)] * count
         enables = [write & (self.deliver.granules > i) for i in range(count)]
         enables += [Const(0, 1)] * count
         marks, enables = rotate(marks, w_offset, -1), rotate(enables, w_offset, -1)
         stored = []
         for bank in range(banks):
-            ram = add_tile(m, platform, f"marks{bank}", LutRam(width=2, depth=total // banks))
+            ram = add_tile(m, platform, f"marks{bank}", LutRam(width=3, depth=total // banks))
             m.d.comb += [
                 ram.w_en.eq(enables[bank]),
                 ram.w_addr.eq(Mux(w_offset > bank, w_next, w_row)),
@@ -257,14 +255,14 @@ class VcBuffers(wiring.Component):
                 ram.r_addr.eq(Mux(r_offset > bank, r_next, r_row)),
             ]
             stored.append(ram.r_data)
-        window = [Signal(2, name=f"window{i}") for i in range(count + 1)]
+        window = [Signal(3, name=f"window{i}") for i in range(count + 1)]
         for signal, value in zip(window, rotate(stored, r_offset, 1), strict=False):
             m.d.comb += signal.eq(value)
         first, last, cut = Signal(), Signal(), Signal()
         granules = Signal(range(count + 1), init=count)
         m.d.comb += [first.eq(window[0][0]), granules.eq(count)]
         for i in reversed(range(count)):
-            with m.If(window[i][1] | window[i + 1][0]):
+            with m.If(window[i][1] | window[i + 1][0] | window[i + 1][2]):
                 m.d.comb += [granules.eq(i + 1), last.eq(1), cut.eq(~window[i][1])]
         opens = [Signal(name=f"under_way{vc}") for vc in range(VCS)]
         return first, last, cut, granules, opens
