@@ -188,15 +188,14 @@ class ChipOrder:
             self.posted(clock, port),
         )
 
-    def release_posted_row(self, engine, port, peer, semaphore, kind, value, *, last):
-        """A row of the descriptor that `descriptor` returned last writes a semaphore of the peer.
-
-        last: it is the last row; only then it says something of the descriptor itself.
+    def release_posted_row(self, engine, port, peer, semaphore, kind, value):
+        """A row of the descriptor that `descriptor` returned last writes a semaphore of the peer:
+        behind the descriptors before it; of the other rows of its own nothing is said.
         """
         sequencer, epoch, clock = self._queues[engine].last
         component = self.posted_of(self._descriptors_of(engine, sequencer), port)
         clock = self.posted(clock, port)
-        clock[component] = max(clock[component], epoch if last else epoch - 1)
+        clock[component] = max(clock[component], epoch - 1)
         agent = (self._chip, "row", engine, sequencer)
         peer.receive(agent, component, epoch, semaphore, kind, value, clock)
 

@@ -112,6 +112,11 @@ class Port:
         self._check(memory, place, size, access, write=False)
         return memory.flat[place : place + size].copy()
 
+    @property
+    def _sender(self):
+        assert self.far is not None, "only the far end asks"
+        return self.far
+
     def _allowed(self, address, size, *, write):
         return any(window.holds(address, size, write=write) for window in self.windows)
 
@@ -126,7 +131,7 @@ class Port:
         part = np.array([[place, place + size]], np.int64)
         checker.through_link(
             checker.footprints.of_places(memory, part),
-            access.posted(self.far.index) if write else access.stamp,
+            access.posted(self._sender.index) if write else access.stamp,
             access.origin,
             write=write,
         )
@@ -139,7 +144,7 @@ class Port:
             kind, semaphore = _UPDATES[SemaphoreView(view)], place // _WORD
             if self.chip.checker and access is not None:
                 order = self.chip.checker.order
-                access.release(self.far.index, order, semaphore, kind, value)
+                access.release(self._sender.index, order, semaphore, kind, value)
             self.chip.semaphores.update(semaphore, kind, value)
 
 

@@ -99,13 +99,10 @@ class DmaEngine:
     def _access(self, stamp, origin):
         order = self._checker.order
 
-        def of_row(last):
-            def release(port, peer, semaphore, kind, value):
-                order.release_posted_row(self.index, port, peer, semaphore, kind, value, last=last)
+        def release(port, peer, semaphore, kind, value):
+            order.release_posted_row(self.index, port, peer, semaphore, kind, value)
 
-            return Access(order, stamp, release, origin)
-
-        return of_row
+        return Access(order, stamp, release, origin)
 
     def _copy(self, d, stamp, address, origin):
         """Copies rows up to the first bad one; returns the bytes written."""

@@ -19,7 +19,7 @@ def is_far(config, descriptor):
 
 class FarCopy:
     """Copies one descriptor. chip: with config, memories, ports. access: see `golden.port.Access`,
-    made for each row by a function (last row or not); None without a checker.
+    None without a checker.
 
     sources, targets: local rows that were read and written, (memory, place, size).
     """
@@ -36,14 +36,12 @@ class FarCopy:
         targets = _addresses(d.dst_address, d.count, d.dst_stride)
         done = 0
         for source, target in zip(sources, targets, strict=True):
-            last = done + d.row_bytes == d.bytes
-            access = self._access(last) if self._access else None
             read = self._place(source, d.row_bytes)
             write = self._place(target, d.row_bytes)
             if read is None or write is None:
                 return done, DmaCause.BAD_ADDRESS
             try:
-                self._write(write, self._read(read, d.row_bytes, access), access)
+                self._write(write, self._read(read, d.row_bytes))
             except BusError:
                 return done, DmaCause.BUS_ERROR
             done += d.row_bytes
@@ -59,17 +57,17 @@ class FarCopy:
         memory = self._chip.memories.find(address, size, _REACHABLE)
         return None if memory is None else (memory, address - memory.base)
 
-    def _read(self, place, size, access):
+    def _read(self, place, size):
         side, at = place
         if side in self._chip.ports:
-            return side.read(at, size, access)
+            return side.read(at, size, self._access)
         self.sources.append((side, at, size))
         return side.flat[at : at + size].copy()
 
-    def _write(self, place, data, access):
+    def _write(self, place, data):
         side, at = place
         if side in self._chip.ports:
-            side.write(at, data, access)
+            side.write(at, data, self._access)
             return
         self.targets.append((side, at, data.size))
         side.flat[at : at + data.size] = data
