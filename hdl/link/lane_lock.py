@@ -20,14 +20,14 @@ STAMP_BITS = _FIELDS["stamp"].width
 # Where the lane finds what it needs: type and lane in word 1 of a frame, the stamp in word 3.
 assert _FIELDS["type"].low == 0 and _FIELDS["lane"].low + _FIELDS["lane"].width <= WORD_BITS
 assert _FIELDS["stamp"].low == 2 * WORD_BITS
-assert max(FrameType) < 8
 
 
 class LaneLock(wiring.Component):
     """Finds training frames on a lane and follows them; all but `slip` without latency.
 
-    Seen inverted and from its middle, a frame looks like one: marker, content, complements.  Its
-    type would be 8 or more, which none is: such a frame counts as bad.
+    A stream of frames, inverted, is the same stream half a frame later, but for what differs from
+    frame to frame: the stamp.  Without it the polarity could not be told.  A lane that has begun
+    with the wrong view finds the frame bad and passes over one symbol, so as not to begin the same.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ class LaneLock(wiring.Component):
         # Type and lane come with word 1.
         content = Signal(WORD_BITS)
         holds_content = Signal()
-        is_start, type_bad, normal, mirrored = Signal(), Signal(), Signal(), Signal()
+        is_start, normal, mirrored = Signal(), Signal(), Signal()
         kind = content[: _FIELDS["type"].width]
         number = content[_FIELDS["lane"].low :][: _FIELDS["lane"].width]
         m.d.comb += [
@@ -154,7 +154,6 @@ class LaneLock(wiring.Component):
         with m.If(holds_content):
             m.d.sync += [
                 is_start.eq(kind == FrameType.START),
-                type_bad.eq(kind[-1]),
                 normal.eq(number == self.position),
                 mirrored.eq(number == (self.position ^ (self.lanes - 1))),
             ]
@@ -166,7 +165,7 @@ class LaneLock(wiring.Component):
         stamp_before, good_before = Signal(), Signal()
         m.d.comb += [
             end.eq(self.valid & in_frame & (step == steps - 1)),
-            good.eq(end & ~wrong & ~type_bad),
+            good.eq(end & ~wrong),
             self.good.eq(good & locked),
             self.start.eq(self.good & is_start),
             stamp.eq(~self._word(words - 1)),
