@@ -20,7 +20,8 @@ def nak_cycles(rtt):
 
 class Endpoint:
     """send(vc, packet): packets go in.  received[vc]: packets that came out.  reasons: every Reason
-    so far, in order.  open: VCs whose consumer takes beats.  cycle() is one clock.
+    so far, in order.  open: VCs whose consumer takes beats.  receiving: beats come, the NAK's time
+    runs.  cycle() is one clock.
     """
 
     def __init__(self, link, session=0, epoch=0, rtt=0, **arguments):
@@ -33,6 +34,7 @@ class Endpoint:
         self.received = [[] for _ in range(VCS)]
         self.open = set(range(VCS))
         self.reasons, self.commands, self.verdicts = [], [], []
+        self.receiving = True
         self._replay_age = self._nak_age = 0
         self._seen = (None, None)
         self._turn = self._out = 0
@@ -52,14 +54,18 @@ class Endpoint:
         """One clock: the beat for the lanes if they take one (bytes or None), then everything that
         arrives: a beat from the lanes, packets, timers.
         """
-        beat = self._compose() if takes else None
+        beat = self.compose() if takes else None
+        self.arrive(arriving)
+        return beat
+
+    def arrive(self, arriving):
+        """The second half of a clock."""
         if arriving is not None:
             for received in self.rx.beat(arriving):
                 self._apply(received)
         self._fill()
         self._drain()
         self._time()
-        return beat
 
     @property
     def quiet(self):
@@ -67,7 +73,8 @@ class Endpoint:
         held = (*self.offered, *self.tx.queues, *self.buffers.buffers)
         return not any(held) and not self.tx.outstanding and not self.rx.restless
 
-    def _compose(self):
+    def compose(self):
+        """The first half of a clock: the beat for the lanes or None."""
         beat, taken = self.tx.beat(
             self.rx.expected,
             self.rx.nak,
@@ -119,7 +126,7 @@ class Endpoint:
         replay, nak = self.tx.timer_restarts, self.rx.nak_timer
         running = self.tx.sending and self.tx.outstanding > 0 and replay == self._seen[0]
         self._replay_age = self._replay_age + 1 if running else 0
-        restless = self.rx.restless and nak == self._seen[1]
+        restless = self.receiving and self.rx.restless and nak == self._seen[1]
         self._nak_age = self._nak_age + 1 if restless else 0
         self._seen = (replay, nak)
         if self._replay_age >= replay_cycles(self.rtt):
