@@ -50,7 +50,7 @@ class VcBuffers(wiring.Component):
     rx : Out stream of `received_beat`; VCs take turns by beats.  `poison`: a granule of this beat
         was, or the packet ends too early; what such a packet holds is not to be used.
     rx_open : In(8): VCs whose consumer takes beats now.  A beat that was chosen before its bit fell
-        is still offered: at most two.
+        is still offered: at most one.
     limits : Out(Limits): own credit; granules count as gone when they are chosen for `rx`.
     error : Out: Reason for one cycle, else 0: OVERFLOW (the beat is dropped and its credit comes
         back; the VC goes on at the next beginning that a flit names) or PACKET_LENGTH.
