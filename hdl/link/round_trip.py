@@ -60,7 +60,8 @@ class RoundTrip(wiring.Component):
         ]
         m.d.comb += [
             self.echo.eq(self.stamp + offset),
-            wanted.eq(3 * self.rtt + REPLAY_TIMER_EXTRA),
+            # Three times without a multiplier
+            wanted.eq((self.rtt << 1) + self.rtt + REPLAY_TIMER_EXTRA),
         ]
         with m.If(self.frame_valid):
             m.d.sync += offset.eq(self.frame.stamp - self.stamp)
