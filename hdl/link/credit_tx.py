@@ -23,6 +23,7 @@ class CreditCounter(wiring.Component):
     take_valid, take : In: so many granules (0..39, at most `available`) are sent.
     available : Out: granules that may be sent, 0 until `known`.
     known : Out: a limit has come.
+    limit, advertised : Out: newest limit and the first one, in units; 0 until `known`.
     bad_credit : Out, pulse in the cycle of `update_valid`: the limit is beyond what was
         advertised; it has no effect.
     """
@@ -40,6 +41,8 @@ class CreditCounter(wiring.Component):
                 "take": In(range(LONG_GRANULES + 1)),
                 "available": Out(unit_bits + UNIT_SHIFT),
                 "known": Out(1),
+                "limit": Out(unit_bits),
+                "advertised": Out(unit_bits),
                 "bad_credit": Out(1),
             }
         )
@@ -47,37 +50,36 @@ class CreditCounter(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         bits = self.unit_bits
-        limit, advertised = Signal(bits), Signal(bits)
         distance = Signal(bits)
         newer, first, good = Signal(), Signal(), Signal()
         # available = 4 limit - sent, so that 4 update - sent = 4 distance + available
         offered = Signal(bits + UNIT_SHIFT + 1)
         taken = Signal.like(self.take)
         m.d.comb += [
-            distance.eq(self.update - limit),
+            distance.eq(self.update - self.limit),
             newer.eq(~distance[-1]),
             offered.eq(self.available + Cat(Const(0, UNIT_SHIFT), distance)),
             first.eq(self.update_valid & ~self.known),
-            good.eq(newer & (offered <= Cat(Const(0, UNIT_SHIFT), advertised))),
+            good.eq(newer & (offered <= Cat(Const(0, UNIT_SHIFT), self.advertised))),
             self.bad_credit.eq(self.update_valid & self.known & newer & ~good),
             taken.eq(Mux(self.take_valid, self.take, 0)),
         ]
         with m.If(first):
             m.d.sync += [
                 self.known.eq(1),
-                advertised.eq(self.update),
-                limit.eq(self.update),
+                self.advertised.eq(self.update),
+                self.limit.eq(self.update),
                 self.available.eq(Cat(Const(0, UNIT_SHIFT), self.update)),
             ]
         with m.Elif(self.update_valid & good):
-            m.d.sync += [limit.eq(self.update), self.available.eq(offered - taken)]
+            m.d.sync += [self.limit.eq(self.update), self.available.eq(offered - taken)]
         with m.Else():
             m.d.sync += self.available.eq(self.available - taken)
         with m.If(self.clear):
             m.d.sync += [
                 self.known.eq(0),
-                advertised.eq(0),
-                limit.eq(0),
+                self.advertised.eq(0),
+                self.limit.eq(0),
                 self.available.eq(0),
             ]
         return m
