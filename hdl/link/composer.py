@@ -189,6 +189,7 @@ class Composer(wiring.Component):
             ]
 
         # The flit in work
+        owed = Signal(range(REPLAY_FLITS + 1))
         held_long, held_vc = Signal(), Signal(VC_BITS)
         held_valid, held_sequence = Signal.like(valid), Signal(SEQUENCE_BITS)
         held_command = Signal(COMMAND_BITS)
@@ -207,12 +208,20 @@ class Composer(wiring.Component):
             ),
             starts.eq(self.compose & self.first_beat),
             self.send.eq(starts & (kind == Kind.DATA)),
-            # Not by `kind`, which depends on the pointer, which depends on this
-            self.owed_sent.eq(starts & ~announced & self.enable & self.owing),
+            self.owed_sent.eq(starts & (kind == Kind.REPLAY)),
             # An announced flit that an acknowledge has passed goes out, but is not the pointer's
             self.resend.eq(starts & (kind == Kind.RESEND) & (self.at == self.pointer)),
             arbiter.start.eq(starts & picked),
         ]
+        # Number of the payload flit that comes next here.  `pointer` is already that of the replay
+        # when one is asked for, but a flit with a command may still come before it.
+        position, followed = Signal(SEQUENCE_BITS), Signal(SEQUENCE_BITS)
+        asked = Signal()
+        m.d.comb += [
+            asked.eq((owed == REPLAY_FLITS) & (self.kind != Kind.REPLAY)),
+            position.eq(Mux(asked, followed, self.pointer)),
+        ]
+        m.d.sync += followed.eq(position + (self.send | self.resend))
         with m.If(self.kind == Kind.DATA):
             m.d.comb += [
                 self.granules.eq(Mux(rest > link.beat_granules, link.beat_granules, rest)),
@@ -221,7 +230,7 @@ class Composer(wiring.Component):
         with m.Elif(self.kind == Kind.RESEND):
             m.d.comb += self.sequence.eq(self.at)
         with m.Else():
-            m.d.comb += self.sequence.eq(self.pointer - 1)
+            m.d.comb += self.sequence.eq(Mux(self.first_beat, position - 1, held_sequence))
         with m.If(self.compose):
             m.d.sync += [
                 held_kind.eq(self.kind),
@@ -239,7 +248,7 @@ class Composer(wiring.Component):
             m.d.sync += command_sent.eq(1)
 
         # The format announced: as things are behind this beat
-        owed, owed_behind = (Signal(range(REPLAY_FLITS + 1), name=n) for n in ("owed", "behind"))
+        owed_behind = Signal.like(owed)
         pointer_behind, at_behind = Signal(SEQUENCE_BITS), Signal(SEQUENCE_BITS)
         replay_behind, copy_long, copy_next = Signal(), Signal(), Signal()
         may_announce, may_follow = Signal(), Signal()
