@@ -11,15 +11,15 @@ from sim.build import MAKE_VALUES, ROOT, verilator_binary
 _BUILD = ROOT / "build" / "verilated"
 
 
-def build(name, verilog, source, defines, *, options=()):
+def build(name, verilog, source, defines, *, control=""):
     """Path of the program that `source` (path of a C++ file with main) and module `name` make.
 
     The C++ includes "V<name>.h"; `defines` become macros.  Failed assertions stop the program.
-    options: more arguments of Verilator, e.g. what is public.
+    control: lines of a Verilator control file, e.g. what is public.
     """
     source = Path(source)
     facts = [verilog, source.read_text(), repr(sorted(defines.items())), repr(MAKE_VALUES)]
-    facts.append(repr(options))
+    facts.append(control)
     key = hashlib.sha256("\0".join(facts).encode()).hexdigest()[:20]
     directory = _BUILD / f"{name}-{key}"
     directory.mkdir(parents=True, exist_ok=True)
@@ -27,19 +27,20 @@ def build(name, verilog, source, defines, *, options=()):
     with open(directory / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (directory / "ready").exists():
-            _compile(directory, name, verilog, source, defines, options)
+            _compile(directory, name, verilog, source, defines, control)
             (directory / "ready").touch()
     return program
 
 
-def _compile(directory, name, verilog, source, defines, options):
+def _compile(directory, name, verilog, source, defines, control):
     design = directory / f"{name}.sv"
     design.write_text(verilog)
+    (directory / "control.vlt").write_text(f"`verilator_config\n{control}")
     flags = " ".join(["-O2", *(f"-D{key}={value}" for key, value in defines.items())])
     verilate = [verilator_binary(), "--cc", "--exe", "--assert", "-Mdir", directory]
     verilate += ["--top-module", name, "--prefix", f"V{name}", "-Wno-fatal", "-Wno-lint"]
     verilate += ["--x-assign", "fast", "--x-initial", "fast", "--output-split", "20000"]
-    _check([*verilate, "-CFLAGS", flags, *options, design, source])
+    _check([*verilate, "-CFLAGS", flags, directory / "control.vlt", design, source])
     _check(["make", "-C", directory, "-f", f"V{name}.mk", "-j2", *MAKE_VALUES, f"V{name}"])
 
 
