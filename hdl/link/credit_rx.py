@@ -1,6 +1,6 @@
 """Credit of one virtual channel at the receiver."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -17,8 +17,8 @@ class CreditReturn(wiring.Component):
     -------
     clear : In, pulse: as after reset, the buffer is empty.
     freed : In: granules (0..39) that leave the buffer in this cycle.
-    limit : Out: floor((granules of the buffer + granules freed before) / 4) modulo
-        2 ** `unit_bits`.
+    total : Out: granules of the buffer + granules freed before, modulo 4 x 2 ** `unit_bits`.
+    limit : Out: floor(total / 4).
     """
 
     def __init__(self, units, unit_bits=CREDIT_BITS):
@@ -29,6 +29,7 @@ class CreditReturn(wiring.Component):
             {
                 "clear": In(1),
                 "freed": In(range(LONG_GRANULES + 1)),
+                "total": Out(unit_bits + UNIT_SHIFT, init=units << UNIT_SHIFT),
                 "limit": Out(unit_bits),
             }
         )
@@ -36,9 +37,8 @@ class CreditReturn(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         capacity = self.units << UNIT_SHIFT
-        total = Signal(self.unit_bits + UNIT_SHIFT, init=capacity)
-        m.d.comb += self.limit.eq(total >> UNIT_SHIFT)
-        m.d.sync += total.eq(total + self.freed)
+        m.d.comb += self.limit.eq(self.total >> UNIT_SHIFT)
+        m.d.sync += self.total.eq(self.total + self.freed)
         with m.If(self.clear):
-            m.d.sync += total.eq(capacity)
+            m.d.sync += self.total.eq(capacity)
         return m
