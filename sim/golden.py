@@ -3,10 +3,11 @@
 import numpy as np
 
 from golden.chip import GoldenChip
+from golden.chips import GoldenChips
 from isa.address_map import SEQUENCERS
 from isa.geometry import WORD_BYTES
 from sim.image import DmaState, Image, SequencerState
-from sim.testbench import hbm_beats
+from sim.testbench import PAIR, hbm_beats
 
 
 def golden_image(chip, result):
@@ -47,3 +48,20 @@ def run_golden(config, jobs, *, chip=None, **options):
         result = chip.run(job.program, job.inputs)
         results.append((golden_image(chip, result), result))
     return results
+
+
+def run_golden_chips(config, rounds, *, links=PAIR, chips=None, **options):
+    """Run rounds of [Job of each chip] in order on joined golden chips; returns [[(Image, golden
+    Result) of each chip] of each round].
+    """
+    chips = chips or GoldenChips([config] * len(rounds[0]), links, **options)
+    found = []
+    for jobs in rounds:
+        results = chips.run([job.program for job in jobs], [job.inputs for job in jobs])
+        found.append(
+            [
+                (golden_image(chip, result), result)
+                for chip, result in zip(chips.chips, results, strict=True)
+            ]
+        )
+    return found

@@ -1,6 +1,6 @@
 """Readout: registers and dumps of a simulation become images."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -11,10 +11,12 @@ from isa.address_map import (
     State,
     dma_register,
     global_register,
+    link_register,
     semaphore_address,
     sequencer_register,
 )
 from isa.geometry import PSUM_BANKS, REGISTERS, SEMAPHORES, WORD_BYTES
+from isa.link import COUNTERS
 from sim.image import DmaState, Image, SequencerState
 
 
@@ -25,7 +27,7 @@ class SimulationError(RuntimeError):
 @dataclass
 class RtlResult:
     """What a job left: the image, cycles from START to idle, counters, whether the error line was
-    up.
+    up, and for each link port {name: value} of STATUS, BRIDGE_STATUS and `isa.link.COUNTERS`.
     """
 
     image: Image
@@ -33,6 +35,7 @@ class RtlResult:
     tensor_columns: int
     tensor_loads: int
     error: bool
+    links: list = field(default_factory=list)
 
 
 class _Readings:
@@ -178,6 +181,13 @@ def _result(config, directory, index, readings, waited, written, hbm, job):
         tensor_columns=readings.words[global_register("TENSOR_COLUMNS")],
         tensor_loads=readings.words[global_register("TENSOR_LOADS")],
         error=bool(waited[2]),
+        links=[
+            {
+                name: readings.words[link_register(port, name)]
+                for name in ("STATUS", "BRIDGE_STATUS", *COUNTERS)
+            }
+            for port in range(config.links)
+        ],
     )
 
 

@@ -2,6 +2,7 @@
 reset in between.
 
 results = run_jobs(config, [Job(program)], simulator="verilator", timing=Timing(latency=40))
+results = run_chips(config, [[Job(near), Job(far)]], channels=[both(delay=20)])
 """
 
 import hashlib
@@ -18,8 +19,8 @@ from hdl.verilog import chip_verilog
 from isa.geometry import WORD_BYTES
 from sim.build import ROOT, build_model, runner
 from sim.readout import SimulationError, parse_results
-from sim.script import prepare_directory
-from sim.testbench import PORTS, TOP, hbm_beats, sources
+from sim.script import prepare_chips, prepare_directory
+from sim.testbench import PAIR, PORTS, TOP, hbm_beats, sources
 
 EMITTED = ROOT / "build" / "emitted"
 OVERHEAD_CYCLES = 200_000
@@ -52,11 +53,11 @@ def emitted(config, *, checks):
     return path.read_text()
 
 
-def chip_model(config, *, simulator="verilator", waves=False, checks=True):
-    """The built model of the chip of `config` with its testbench."""
+def chip_model(config, *, simulator="verilator", waves=False, checks=True, chips=1, links=()):
+    """The built model of the chip of `config`, or of several joined, with its testbench."""
     return build_model(
         simulator=simulator,
-        sources=sources(config, emitted(config, checks=checks)),
+        sources=sources(config, emitted(config, checks=checks), chips=chips, links=links),
         top=TOP,
         public=PORTS,
         waves=waves,
@@ -85,6 +86,53 @@ def run_jobs(
     seconds = time.perf_counter() - start
     results, cycles = parse_results(config, directory, jobs, initial, hbm)
     batch = Batch(results, cycles, seconds, directory)
+    if not keep:
+        shutil.rmtree(directory)
+    return batch
+
+
+def run_chips(
+    config,
+    rounds,
+    *,
+    links=PAIR,
+    channels=(),
+    simulator="verilator",
+    seed=1,
+    timing=None,
+    waves=None,
+    checks=True,
+    keep=None,
+):
+    """As run_jobs, for joined chips, all of `config`: rounds of [Job of each chip], one after the
+    other without reset; all chips of a round start together and it ends when all are idle.
+
+    links: see `sim.testbench.PAIR`; channels: a `sim.channel.Channel` for each, perfect wires when
+    left out.  `results` of the Batch: [[RtlResult of each chip] of each round].
+    """
+    jobs = [list(own) for own in zip(*rounds, strict=True)]
+    model = chip_model(
+        config,
+        simulator=simulator,
+        waves=waves is not None,
+        checks=checks,
+        chips=len(jobs),
+        links=links,
+    )
+    directory, arguments, initial = prepare_chips(
+        config, jobs, timing=timing, channels=channels, seed=seed, keep=keep
+    )
+    limit = sum(max(job.cycle_limit for job in jobs) + OVERHEAD_CYCLES for jobs in rounds)
+    start = time.perf_counter()
+    _simulate(model, directory, arguments, seed, limit, waves)
+    seconds = time.perf_counter() - start
+    found, cycles = [], 0
+    for chip, own in enumerate(jobs):
+        hbm = np.zeros(hbm_beats(config) * WORD_BYTES, dtype=np.uint8)
+        results, total = parse_results(config, directory / f"chip{chip}", own, initial[chip], hbm)
+        found.append(results)
+        cycles = max(cycles, total)
+    batch = Batch([list(row) for row in zip(*found, strict=True)], cycles, seconds, directory)
     if not keep:
         shutil.rmtree(directory)
     return batch

@@ -14,10 +14,13 @@ from isa.address_map import (
     SEQUENCERS,
     dma_register,
     global_register,
+    link_register,
     semaphore_address,
     sequencer_register,
 )
 from isa.geometry import REGISTERS, SEMAPHORES, WORD_BYTES
+from isa.link import COUNTERS, Control
+from isa.windows import window_registers
 from sim.build import ROOT
 from sim.testbench import Op, Step, hbm_beats
 
@@ -62,18 +65,52 @@ def prepare_directory(config, jobs, *, timing=None, seed=1, keep=None):
     """Write script and HBM contents of the jobs; returns (folder, plusargs, [[(address, bytes)] of
     each job]).
     """
+    directory = _folder(config, keep)
+    initial = write_script(config, jobs, directory)
+    return directory, _plusargs(directory, timing, seed), initial
+
+
+def prepare_chips(config, jobs, *, timing=None, channels=(), seed=1, keep=None):
+    """As prepare_directory for joined chips: [jobs of each chip], and a `sim.channel.Channel` for
+    each link; returns (folder, plusargs, [initial contents of each chip]).
+    """
+    directory = _folder(config, keep)
+    initial = []
+    for chip, own in enumerate(jobs):
+        folder = directory / f"chip{chip}"
+        folder.mkdir(exist_ok=True)
+        initial.append(write_script(config, own, folder, joined=True))
+    arguments = _plusargs(directory, timing, seed)
+    for index, channel in enumerate(channels):
+        arguments += channel.plusargs(index, seed)
+    return directory, arguments, initial
+
+
+def _folder(config, keep):
     RUNS.mkdir(parents=True, exist_ok=True)
     directory = Path(keep) if keep else Path(tempfile.mkdtemp(prefix=f"{config.name}-", dir=RUNS))
     directory.mkdir(parents=True, exist_ok=True)
+    return directory
+
+
+def _plusargs(directory, timing, seed):
+    return [f"+dir={directory}", *(timing or Timing()).plusargs(seed)]
+
+
+def write_script(config, jobs, directory, *, joined=False):
+    """Script and HBM contents of one chip's jobs into a folder; returns the contents.
+
+    joined: with the hosts of other chips, START and the end of a run happen together.
+    """
     initial, steps = [], []
     for index, job in enumerate(jobs):
         image = job.program.hbm_image(job.inputs)
         initial.append(image)
         _write_hex(directory / f"hbm_{index}.hex", image, hbm_beats(config) * WORD_BYTES)
-        steps += _job_steps(config, index, job)
+        steps += _job_steps(config, index, job, joined)
     steps.append(Step(Op.END))
     (directory / "script.hex").write_text("\n".join(step.line() for step in steps) + "\n")
-    return directory, [f"+dir={directory}", *(timing or Timing()).plusargs(seed)], initial
+    return initial
 
 
 def _write_hex(path, image, size):
@@ -111,7 +148,8 @@ def _register_span(registers):
     return -(-end // WORD_BYTES)
 
 
-def _job_steps(config, index, job):
+def _job_steps(config, index, job, joined):
+    barrier = [Step(Op.BARRIER)] if joined else []
     launch = job.program.launch()
     steps = [Step(Op.LOAD, 0, index), Step(Op.WRITE, global_register("WATCHDOG"), job.watchdog)]
     for sequencer in SEQUENCERS:
@@ -122,8 +160,12 @@ def _job_steps(config, index, job):
             ("LENGTH", length),
         ):
             steps.append(Step(Op.WRITE, sequencer_register(sequencer, name), value))
+    for address, value in window_registers(config, job.program.windows):
+        steps.append(Step(Op.WRITE, address, value))
+    steps += barrier
     steps.append(Step(Op.WRITE, global_register("CTRL"), CTRL_START))
     steps.append(Step(Op.WAIT, 0, job.cycle_limit))
+    steps += barrier  # an idle chip may still be written to by its peer
     steps.append(Step(Op.READ, global_register("ID"), _register_span(GLOBAL_REGISTERS)))
     for sequencer in SEQUENCERS:
         steps.append(
@@ -139,5 +181,19 @@ def _job_steps(config, index, job):
     for engine in range(config.dma_engines):
         steps.append(Step(Op.READ, dma_register(engine, "STATUS"), _register_span(DMA_REGISTERS)))
     steps.append(Step(Op.READ, semaphore_address(0), SEMAPHORES * 4 // WORD_BYTES))
+    for port in range(config.links):
+        steps += _link_steps(port)
     steps.append(Step(Op.DUMP, 0, index))
     return steps
+
+
+def _link_steps(port):
+    """Registers and counters of a link port, as they are behind the job."""
+    start, counters = link_register(port, "CONTROL"), link_register(port, COUNTERS[0])
+    snapshot = Control.ENABLE | Control.AUTO_RESTART | Control.SNAPSHOT
+    return [
+        Step(Op.WRITE, start, snapshot),
+        Step(Op.READ, start, 2),
+        Step(Op.READ, link_register(port, "BRIDGE_STATUS"), 1),
+        Step(Op.READ, counters, -(-4 * len(COUNTERS) // WORD_BYTES)),
+    ]

@@ -1,11 +1,11 @@
-"""The testbench round the chip, written for one configuration: HBM model, host, stall generator,
-memory dumps.
+"""The testbench round one chip or several joined by links, written for one configuration.
 
-The host is a small machine in Verilog that executes a script from a file, so that Python sleeps
-while the chip works.  A script is a list of `Step`; answers and dumps are files that `sim.device`
-reads afterwards.
+Each chip has an HBM model, a stall generator, memory dumps and a host (`sim/models/host.sv`): a
+small machine that executes a script from a file, so that Python sleeps while the chips work.  A
+script is a list of `Step`; answers and dumps are files that `sim.readout` reads afterwards.
 """
 
+import re
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -15,14 +15,18 @@ from hdl.chip.core import stall_bits
 from hdl.memory.bank_geometry import psum_geometry, sbuf_geometry
 from hdl.memory.partition_group import PartitionGroup
 from isa.geometry import WORD_BYTES
+from sim.channel import inputs
 
 TOP = "celosia_tb"
 PORTS = ("clk", "rst", "go", "done")
-"""Ports of the testbench: `go` starts the script, `done` rises behind its last step."""
+"""Ports of the testbench: `go` starts the scripts, `done` rises when the last one is at its end."""
+
+PAIR = (((0, 0), (1, 0)),)
+"""Links of two chips, joined at port 0: ((chip, port), (chip, port)) each."""
 
 SIMULATED_HBM_BYTES = 64 << 20
 
-_HBM_MODEL = Path(__file__).parent / "models" / "hbm.sv"
+_MODELS = Path(__file__).parent / "models"
 
 
 class Op(IntEnum):
@@ -36,6 +40,7 @@ class Op(IntEnum):
     DUMP = 5  # memories to dump_<data>_*.hex; address = {last, first beat} of HBM, 32 bits each
     RESET = 6  # data cycles of reset
     STALL = 7  # data = probability of a stall in 1/256 for chip-internal streams; address = seed
+    BARRIER = 8  # until the hosts of all chips are at one
 
 
 @dataclass(frozen=True)
@@ -63,34 +68,70 @@ def ram_paths(config):
     return paths
 
 
-def sources(config, chip_text):
-    """Verilog texts by file name of the testbench round the emitted chip `chip_text`."""
-    return {
+def sources(config, chip_text, *, chips=1, links=()):
+    """Verilog texts by file name of the testbench round the emitted chip `chip_text`.
+
+    chips: how many, all alike; links: see PAIR.
+    """
+    found = {
         "chip.sv": chip_text,
-        "hbm.sv": _HBM_MODEL.read_text(),
-        "testbench.sv": testbench(config),
+        "hbm.sv": (_MODELS / "hbm.sv").read_text(),
+        "host.sv": host(config),
+        "testbench.sv": testbench(config, chips, links),
     }
+    if links:
+        found["channel.sv"] = (_MODELS / "channel.sv").read_text()
+    return found
 
 
-def testbench(config):
-    """SystemVerilog of the testbench."""
-    dumps = "\n".join(
-        f'        $writememh({{name, "_{memory}_{p}_{bank}.hex"}}, {path});'
-        for (memory, p, bank), path in ram_paths(config).items()
-    )
+def host(config):
+    """SystemVerilog of a chip with its host and its memory."""
     wires, chip, model = _hbm_pins(config)
-    beats = hbm_beats(config)
-    return _TEXT.format(
-        dumps=dumps,
-        wires=wires,
-        chip=chip,
-        model=model,
-        ports=config.hbm_ports,
-        ids=HBM_ID_BITS,
-        bytes=beats * WORD_BYTES,
-        beats=beats,
-        stall_high=stall_bits(config) - 1,
-    )
+    pins = _link_pins(config)
+    dumps = [
+        f'$writememh({{name, "_{memory}_{p}_{bank}.hex"}}, {path});'
+        for (memory, p, bank), path in ram_paths(config).items()
+    ]
+    text = (_MODELS / "host.sv").read_text()
+    for place, lines in {
+        "ports": [f"{kind} wire [{width - 1}:0] {name}," for name, kind, width in pins],
+        "wires": wires,
+        "chip": [f".{name}({name})," for name, _, _ in pins] + _listed(chip),
+        "model": _listed(model),
+        "dumps": dumps,
+    }.items():
+        text = re.sub(
+            f"^( *)//@{place}$",
+            lambda at, lines=lines: "\n".join(at[1] + line for line in lines),
+            text,
+            flags=re.MULTILINE,
+        )
+    return text
+
+
+def testbench(config, chips=1, links=()):
+    """SystemVerilog of the top module."""
+    parts, joined = [], {end: index for index, ends in enumerate(links) for end in ends}
+    for chip in range(chips):
+        pins = []
+        for port in range(config.links):
+            parts += _port_wires(config, chip, port, connected=(chip, port) in joined)
+            pins += [
+                f".link{port}_{name}(chip{chip}_link{port}_{name})" for name in _phy(config.link)
+            ]
+        pins += [f".{name}({name})" for name in ("clk", "rst", "go", "meet")]
+        pins += [f".waiting(waiting[{chip}])", f".done(finished[{chip}])", ".busy()"]
+        parts += [
+            f"host #(.INDEX({chip}), .FOLDERS({int(chips > 1)}), .HBM_PORTS({config.hbm_ports}),",
+            f"    .ID_BITS({HBM_ID_BITS}), .HBM_BYTES({hbm_beats(config) * WORD_BYTES}),",
+            f"    .STALLS({stall_bits(config)})) chip{chip} (",
+            *(f"    {line}" for line in _listed(pins)),
+            ");",
+        ]
+    for index, ends in enumerate(links):
+        parts += _channel(config, index, ends)
+    body = "\n    ".join(parts)
+    return _TEXT.format(chips=chips, body=body)
 
 
 def hbm_beats(config):
@@ -99,8 +140,8 @@ def hbm_beats(config):
 
 
 def _hbm_pins(config):
-    """(wires, chip connections, model connections) of the HBM ports; models take the ports
-    concatenated.
+    """(wires, chip connections, model connections) of the HBM ports, lists of lines; models take
+    the ports concatenated.
     """
     ids = HBM_ID_BITS
     widths = {
@@ -131,16 +172,74 @@ def _hbm_pins(config):
         "bready": 1,
     }
     ports = config.hbm_ports
-    wires = "\n".join(
-        f"    wire [{ports * width - 1}:0] hbm_{name};" for name, width in widths.items()
-    )
-    chip = ",\n".join(
-        f"        .m_axi_hbm{port}_{name}(hbm_{name}[{port * width} +: {width}])"
+    wires = [f"wire [{ports * width - 1}:0] hbm_{name};" for name, width in widths.items()]
+    chip = [
+        f".m_axi_hbm{port}_{name}(hbm_{name}[{port * width} +: {width}])"
         for port in range(ports)
         for name, width in widths.items()
-    )
-    model = ",\n".join(f"        .{name}(hbm_{name})" for name in widths)
+    ]
+    model = [f".{name}(hbm_{name})" for name in widths]
     return wires, chip, model
+
+
+def _phy(link):
+    """{member of PhyPort: (direction at the chip, width)}."""
+    width = link.lanes * link.symbol_bits
+    return {
+        "tx_data": ("output", width),
+        "tx_enable": ("output", link.lanes),
+        "tx_ready": ("input", 1),
+        "rx_data": ("input", width),
+        "rx_valid": ("input", link.lanes),
+        "rx_slip": ("output", link.lanes),
+    }
+
+
+def _link_pins(config):
+    """[(pin, direction, width)] of all link ports."""
+    return [
+        (f"link{port}_{name}", direction, width)
+        for port in range(config.links)
+        for name, (direction, width) in _phy(config.link).items()
+    ]
+
+
+def _port_wires(config, chip, port, *, connected):
+    """Wires of a link port; without a channel nothing ever comes."""
+    lines = []
+    for name, (direction, width) in _phy(config.link).items():
+        quiet = "" if connected or direction == "output" else f" = {int(name == 'tx_ready')}"
+        lines.append(f"wire [{width - 1}:0] chip{chip}_link{port}_{name}{quiet};")
+    return lines
+
+
+def _channel(config, index, ends):
+    """A channel with its settings, which come from plusargs."""
+    link = config.link
+    lines, pins = [], [".clk(clk)", ".rst(rst)"]
+    for side, (chip, port) in zip("ab", ends, strict=True):
+        pins += [f".{side}_{name}(chip{chip}_link{port}_{name})" for name in _phy(link)]
+    reads = []
+    for direction in ("ab", "ba"):
+        for name, width in inputs(link.lanes).items():
+            setting = f"channel{index}_{direction}_{name}"
+            lines.append(f"reg [{width - 1}:0] {setting};")
+            pins.append(f".{direction}_{name}({setting})")
+            reads.append(f'if (!$value$plusargs("{setting}=%h", {setting})) {setting} = 0;')
+    return [
+        *lines,
+        "initial begin",
+        *(f"    {line}" for line in reads),
+        "end",
+        f"channel #(.LANES({link.lanes}), .SYMBOL_BITS({link.symbol_bits})) channel{index} (",
+        *(f"    {line}" for line in _listed(pins)),
+        ");",
+    ]
+
+
+def _listed(items):
+    """Lines with commas between them."""
+    return [f"{item}," for item in items[:-1]] + items[-1:]
 
 
 _TEXT = """// Written by sim.testbench for one configuration.
@@ -148,212 +247,11 @@ module celosia_tb (
     input wire clk,
     input wire rst,
     input wire go,
-    output reg done
+    output wire done
 );
-    // Host script: {{op 32, address 64, data 64}}.
-    reg [159:0] script [0:65535];
-    reg [31:0] op;
-    reg [63:0] address, data;
-    integer step, results, beats;
-    reg [31:0] waited;
-    reg [31:0] total;
-    string dir, name;
-    reg [2:0] state;
-    localparam FETCH = 3'd0, WRITE = 3'd1, READ = 3'd2, WAIT = 3'd3, RESET = 3'd4, STOP = 3'd5,
-        IDLE = 3'd6;
-
-    reg chip_rst;
-    reg [31:0] reset_left;
-    reg [7:0] stall_probability;
-    reg [63:0] stall_random [0:3];
-    reg [{stall_high}:0] stall;
-    reg [15:0] latency, jitter;
-    reg [8:0] rate;
-    reg [7:0] hbm_stall;
-    reg reorder;
-    reg [31:0] seed;
-    integer value;
-
-    reg s_awvalid, s_wvalid, s_arvalid;
-    reg [63:0] s_addr;
-    reg [127:0] s_wdata;
-    reg [15:0] s_wstrb;
-    wire s_awready, s_wready, s_arready, s_bvalid, s_rvalid, s_rlast;
-    wire [1:0] s_bresp, s_rresp;
-    wire [127:0] s_rdata;
-    wire busy;
-    wire irq, error;
-{wires}
-
-    celosia chip (
-        .clk(clk), .rst(chip_rst), .stall(stall),
-        .busy(busy), .irq(irq), .error(error),
-        .s_axi_host_awid(4'd0), .s_axi_host_awaddr(s_addr), .s_axi_host_awlen(8'd0),
-        .s_axi_host_awsize(3'd4),
-        .s_axi_host_awburst(2'd1), .s_axi_host_awvalid(s_awvalid), .s_axi_host_awready(s_awready),
-        .s_axi_host_wdata(s_wdata), .s_axi_host_wstrb(s_wstrb), .s_axi_host_wlast(1'b1),
-        .s_axi_host_wvalid(s_wvalid), .s_axi_host_wready(s_wready),
-        .s_axi_host_bid(), .s_axi_host_bresp(s_bresp), .s_axi_host_bvalid(s_bvalid),
-        .s_axi_host_bready(1'b1),
-        .s_axi_host_arid(4'd0), .s_axi_host_araddr(s_addr), .s_axi_host_arlen(8'd0),
-        .s_axi_host_arsize(3'd4),
-        .s_axi_host_arburst(2'd1), .s_axi_host_arvalid(s_arvalid), .s_axi_host_arready(s_arready),
-        .s_axi_host_rid(), .s_axi_host_rdata(s_rdata), .s_axi_host_rresp(s_rresp),
-        .s_axi_host_rlast(s_rlast),
-        .s_axi_host_rvalid(s_rvalid), .s_axi_host_rready(1'b1),
-{chip}
-    );
-
-    hbm #(.PORTS({ports}), .ID_BITS({ids}), .BYTES({bytes})) hbm (
-        .clk(clk), .rst(chip_rst), .latency(latency), .jitter(jitter), .rate(rate),
-        .stall(hbm_stall), .reorder(reorder), .seed(seed),
-{model}
-    );
-
-    integer i;
-    initial begin
-        if (!$value$plusargs("dir=%s", dir)) dir = ".";
-        latency = 40; jitter = 0; rate = 256; hbm_stall = 0; reorder = 0; seed = 1;
-        if ($value$plusargs("latency=%d", value)) latency = value;
-        if ($value$plusargs("jitter=%d", value)) jitter = value;
-        if ($value$plusargs("rate=%d", value)) rate = value;
-        if ($value$plusargs("hbm_stall=%d", value)) hbm_stall = value;
-        if ($value$plusargs("reorder=%d", value)) reorder = value;
-        if ($value$plusargs("seed=%d", value)) seed = value;
-        stall_probability = 0;
-        if ($value$plusargs("stall=%d", value)) stall_probability = value;
-        name = {{dir, "/script.hex"}};
-        $readmemh(name, script);
-        name = {{dir, "/results.txt"}};
-        results = $fopen(name, "w");
-        state = IDLE;
-        step = 0;
-        done = 0;
-        stall = 0;
-        s_awvalid = 0; s_wvalid = 0; s_arvalid = 0;
-    end
-
-    // Random stalls of streams inside the chip.
-    always @(posedge clk) begin
-        if (rst) begin
-            for (i = 0; i < 4; i = i + 1)
-                stall_random[i] <= {{seed, ~seed}} ^ (64'h9E3779B97F4A7C15 * (i + 1));
-            stall <= 0;
-        end else if (stall_probability != 0) begin
-            for (i = 0; i < 4; i = i + 1)
-                stall_random[i] <= xorshift(stall_random[i]);
-            for (i = 0; i < {stall_high} + 1; i = i + 1)
-                stall[i] <= stall_random[i % 4][8 * ((i / 4) % 8) +: 8] < stall_probability;
-        end else stall <= 0;
-    end
-
-    function [63:0] xorshift(input [63:0] previous);
-        reg [63:0] x;
-        begin
-            x = previous ^ (previous << 13);
-            x = x ^ (x >> 7);
-            xorshift = x ^ (x << 17);
-        end
-    endfunction
-
-    // The host: one script step after the other.
-    always @(posedge clk) begin
-        chip_rst <= rst;
-        total = rst ? 0 : total + 1;
-        if (rst) begin
-            s_awvalid <= 0; s_wvalid <= 0; s_arvalid <= 0;
-        end else case (state)
-        IDLE: if (go) state = FETCH;
-        FETCH: begin
-            {{op, address, data}} = script[step];
-            step = step + 1;
-            case (op)
-            0: begin
-                $fdisplay(results, "END %0d", total);
-                $fclose(results);
-                done <= 1;
-                state = STOP;
-            end
-            1: begin
-                s_addr <= {{address[63:4], 4'd0}};
-                s_wdata <= {{4{{data[31:0]}}}};
-                s_wstrb <= 16'd15 << address[3:0];
-                s_awvalid <= 1;
-                s_wvalid <= 1;
-                state = WRITE;
-            end
-            2: begin
-                s_addr <= address;
-                beats = data[31:0];
-                s_arvalid <= 1;
-                state = READ;
-            end
-            3: begin
-                waited = 0;
-                state = WAIT;
-            end
-            4: begin
-                name = $sformatf("%s/hbm_%0d.hex", dir, data);
-                $readmemh(name, hbm.mem);
-                hbm.written_low = {beats};
-                hbm.written_high = 0;
-            end
-            5: begin
-                name = $sformatf("%s/dump_%0d", dir, data);
-                $fdisplay(results, "HBM %0d %0d", hbm.written_low, hbm.written_high);
-                if (hbm.written_low <= hbm.written_high)
-                    $writememh({{name, "_hbm.hex"}}, hbm.mem, hbm.written_low, hbm.written_high);
-{dumps}
-            end
-            6: begin
-                reset_left = data[31:0];
-                chip_rst <= 1;
-                state = RESET;
-            end
-            7: begin
-                stall_probability = data[7:0];
-            end
-            default: begin
-                $fdisplay(results, "BAD %0d", op);
-                done <= 1;
-                state = STOP;
-            end
-            endcase
-        end
-        WRITE: begin
-            if (s_awready) s_awvalid <= 0;
-            if (s_wready) s_wvalid <= 0;
-            if (s_bvalid) begin
-                if (s_bresp != 0) $fdisplay(results, "WRITE_ERROR %h %0d", address, s_bresp);
-                state = FETCH;
-            end
-        end
-        READ: begin
-            if (s_arready) s_arvalid <= 0;
-            if (s_rvalid) begin
-                $fdisplay(results, "R %h %0d %h", s_addr, s_rresp, s_rdata);
-                beats = beats - 1;
-                if (beats == 0) state = FETCH;
-                else begin
-                    s_addr <= s_addr + 64'd16;
-                    s_arvalid <= 1;
-                end
-            end
-        end
-        WAIT: begin
-            waited = waited + 1;
-            if (!busy || waited >= data[31:0]) begin
-                $fdisplay(results, "WAIT %0d %0d %0d", waited, busy, error);
-                state = FETCH;
-            end
-        end
-        RESET: begin
-            reset_left = reset_left - 1;
-            chip_rst <= reset_left != 0;
-            if (reset_left == 0) state = FETCH;
-        end
-        default: ;
-        endcase
-    end
+    wire [{chips}-1:0] finished, waiting;
+    wire meet = &waiting;
+    assign done = &finished;
+    {body}
 endmodule
 """
