@@ -6,7 +6,7 @@ from golden.link.endpoint import Endpoint
 from golden.link.frames import Deskew, LaneLock, frame_symbols
 from golden.link.lanes import LaneReceive, LaneTransmit
 from golden.link.training import Events, Training
-from isa.link import MARKER_WORD, VCS, WORD_BITS, FrameType, LinkState
+from isa.link import MARKER_WORD, VCS, WORD_BITS, Command, FrameType, LinkState
 
 _WORD = (1 << WORD_BITS) - 1
 _ALIGNING = (LinkState.ALIGN, LinkState.TS1, LinkState.TS2, LinkState.CREDIT_INIT)
@@ -29,7 +29,7 @@ class Port:
         self._out = deque()
         self._lanes_out = self._lanes_in = None
         self._data_in = None
-        self._now = 0
+        self._now, self._request = 0, None
         self._renew()
 
     @property
@@ -40,6 +40,23 @@ class Port:
     def send(self, vc, packet):
         """A packet waits for its VC's queue; what waits is dropped when the state is lost."""
         self.endpoint.send(vc, packet)
+
+    def restart(self):
+        """Software: all state is lost."""
+        self._request = LinkState.RESET
+
+    def retrain(self):
+        """Software: to RECOVERY, announced by a command in the last flit."""
+        self._leave(LinkState.RECOVERY, Command.RETRAIN)
+
+    def disable(self):
+        """Software: silence until `restart`, announced likewise."""
+        self._leave(LinkState.DISABLED, Command.DISABLE)
+
+    def _leave(self, state, command):
+        self._request = state
+        if self.is_up:
+            self.endpoint.tx.stop(command)
 
     def cycle(self, arriving):
         """One step: symbols (None = idle) of the physical lanes in, those that go out."""
@@ -170,6 +187,8 @@ class Port:
         events.reasons = endpoint.reasons[known:]
         events.progress = endpoint.tx.progress + endpoint.rx.progress > progress
         events.credits_known = endpoint.tx.credits_known
+        if self._request == LinkState.RESET or not self.is_up or endpoint.tx.idle:
+            events.request, self._request = self._request, None
         if len(endpoint.commands) > commands:
             events.command = endpoint.commands[-1]
 

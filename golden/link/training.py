@@ -44,7 +44,8 @@ class Events:
 
     locked: logical lanes of the sender that are locked; frame: content of a good frame; sent: a
     frame has gone out; started: data go out; start: START received; reasons, command, progress,
-    credits_known, training_seen: from receiver, transmitter and lanes.
+    credits_known, training_seen: from receiver, transmitter and lanes.  request: state that
+    software wants: RESET, DISABLED, or RECOVERY (heard in ACTIVE only).
     """
 
     locked: set = field(default_factory=set)
@@ -59,6 +60,7 @@ class Events:
     progress: bool = False
     credits_known: bool = False
     training_seen: bool = False
+    request: LinkState | None = None
 
 
 class Training:
@@ -112,24 +114,7 @@ class Training:
             "echo": echo & 0xFFFF,
         }
 
-    # Events
-
-    def restart(self):
-        """Software: all state is lost."""
-        self._enter(LinkState.RESET, Reason.SOFTWARE)
-
-    def disable(self, reason=Reason.SOFTWARE):
-        """Silence until `restart`."""
-        self._enter(LinkState.DISABLED, reason)
-
-    def retrain(self, reason):
-        """To RECOVERY with all state kept.  A fault of the own receiver or transmitter counts as an
-        attempt, what software or the peer asks for does not.
-        """
-        if reason in (Reason.SOFTWARE, Reason.PEER_TRAINING):
-            self._enter(LinkState.RECOVERY, reason)
-        else:
-            self._retry(reason)
+    # Cycles
 
     def cycle(self, events):
         """One cycle of the state machine."""
@@ -140,7 +125,9 @@ class Training:
         self._started = self._started or events.start
         if events.frame:
             self._look_at(events.frame)
-        if self.state not in _UNBOUNDED and self._age > self.timeout:
+        if events.request in (LinkState.RESET, LinkState.DISABLED):
+            self._enter(events.request, Reason.SOFTWARE)
+        elif self.state not in _UNBOUNDED and self._age > self.timeout:
             self._expire(events)
         else:
             getattr(self, f"_{self.state.name.lower()}")(events)
@@ -160,7 +147,7 @@ class Training:
             self.counts["RECOVERIES"] += state == LinkState.RECOVERY
         if state not in _DATA:
             self._started = False
-        if state == LinkState.FAILED:
+        if state in (LinkState.FAILED, LinkState.DISABLED):
             self.lost = True
 
     def _anew(self):
@@ -256,14 +243,19 @@ class Training:
             self.fresh = False
 
     def _active(self, events):
+        """A fault of the own receiver or transmitter counts as an attempt, what software or the
+        peer asks for does not.
+        """
         if events.progress:
             self.attempts = 0
         if events.reasons:
-            self.retrain(events.reasons[0])
+            self._retry(events.reasons[0])
+        elif events.request == LinkState.RECOVERY:
+            self._enter(LinkState.RECOVERY, Reason.SOFTWARE)
         elif events.command == Command.DISABLE:
-            self.disable(Reason.PEER_DISABLED)
+            self._enter(LinkState.DISABLED, Reason.PEER_DISABLED)
         elif events.command == Command.RETRAIN or events.training_seen:
-            self.retrain(Reason.PEER_TRAINING)
+            self._enter(LinkState.RECOVERY, Reason.PEER_TRAINING)
 
     def _recovery(self, events):
         if self._sent >= RECOVERY_FRAMES:
