@@ -1,0 +1,476 @@
+# amaranth: UnusedElaboratable=no
+"""VcBuffers against the golden model: packets, credit, one VC against the others."""
+
+import random
+from collections import deque
+
+import pytest
+from amaranth.sim import Simulator
+
+from golden.link.unpack import Granule, Packet, Unpacker
+from hdl.link.vc_buffers import VcBuffers
+from isa.link import (
+    GRANULE_BYTES,
+    HEADER,
+    LONG_GRANULES,
+    MAX_PACKET_GRANULES,
+    SHORT_GRANULES,
+    VCS,
+    LinkConfig,
+    Reason,
+    pack_bits,
+)
+from verif.icarus import assert_same
+
+BEATS = [16, 32, 64]
+UNITS = (32, 64, 32, 128, 32, 32, 64, 32)
+
+
+def link_of(beat_bytes, units=UNITS):
+    return LinkConfig(beat_bytes=beat_bytes, lanes=4, vc_units=units)
+
+
+class Source:
+    """Granules of one VC: (bytes, named in `first`), by packets of random length.
+
+    faults: share of packets that lie: a header that says too much, too little or nothing possible,
+    and beginnings that are named in the wrong place or not at all.
+    """
+
+    def __init__(self, rng, faults=0.0, lengths=(1, 2, 3, 5, 8, 40, 65)):
+        self.rng, self.faults, self.lengths = rng, faults, lengths
+        self.granules = deque()
+
+    def refill(self):
+        rng = self.rng
+        while len(self.granules) < LONG_GRANULES:
+            length = rng.choice(self.lengths)
+            said, named = length, 0
+            if rng.random() < self.faults:
+                kind = rng.randrange(5)
+                if kind == 0:
+                    said = rng.randint(1, length)
+                elif kind == 1:
+                    said = rng.randint(length, MAX_PACKET_GRANULES)
+                elif kind == 2:
+                    said = rng.choice([0, 66, 127])
+                elif kind == 3:
+                    named = rng.randrange(length)
+                else:
+                    named = -1
+            header = pack_bits(HEADER, {"granules": said, "address": rng.randrange(1 << 48)})
+            bodies = [header.to_bytes(GRANULE_BYTES, "little")]
+            bodies += [rng.randbytes(GRANULE_BYTES) for _ in range(length - 1)]
+            self.granules += [(body, index == named) for index, body in enumerate(bodies)]
+
+    def take(self, count):
+        """(granules, index of the first one that is named or None); one name in a flit."""
+        self.refill()
+        taken = [self.granules.popleft() for _ in range(count)]
+        names = [index for index, (_, named) in enumerate(taken) if named]
+        return [body for body, _ in taken], names[0] if names else None
+
+
+class Bench:
+    """VcBuffers with a sender that keeps to its credit and a consumer; checks every cycle.
+
+    Packets are compared by VC with those of the golden unpacker, and each limit with the granules
+    that have come out.
+    """
+
+    def __init__(self, link, seed, *, sources=None, faults=0.0, ready=0.8, closed=(), busy=0.9,
+                 rx_open=None, poison=0.15):  # fmt: skip
+        self.link, self.rng = link, random.Random(seed)
+        self.sources = sources or [Source(self.rng, faults) for _ in range(VCS)]
+        self.ready, self.closed, self.busy, self.poison = ready, closed, busy, poison
+        self.rx_open = rx_open or (lambda cycle: 0xFF)
+        self.dut = VcBuffers(link)
+        self.capacity = [4 * units for units in link.vc_units]
+        self.models = [Unpacker(vc) for vc in range(VCS)]
+        self.sent, self.out = [0] * VCS, [0] * VCS
+        self.expected = [[] for _ in range(VCS)]
+        self.got = [[] for _ in range(VCS)]
+        self.errors = self.expected_errors = 0
+        self.refuse = False
+        self.cycles = self.beats_out = self.granules_in = 0
+        self.pending = deque()
+        self.patience = 520 if faults else 30  # refuse is thrown away a granule a cycle
+
+    def flit(self, limits):
+        """Beats of one flit of a random VC that has credit, or None."""
+        rng = self.rng
+        vc = rng.choice([*self.closed, *range(VCS), *self.closed])
+        credit = (4 * limits[vc] - self.sent[vc]) % 16384
+        room = min(credit, rng.choice([1, 2, SHORT_GRANULES, LONG_GRANULES]))
+        return self.beats_of(vc, room) if room else None
+
+    def beats_of(self, vc, count):
+        granules, first = self.sources[vc].take(count)
+        poison = self.rng.random() < self.poison
+        full = self.link.beat_granules
+        beats = []
+        self.sent[vc] += count
+        self.granules_in += count
+        for low in range(0, count, full):
+            part = granules[low : low + full]
+            data = int.from_bytes(b"".join(part), "little")
+            here = first is not None and 0 <= first - low < full
+            beats.append((vc, data, len(part), low == 0, here, first - low if here else 0, poison))
+            errors = self.models[vc].errors
+            for index, body in enumerate(part, low):
+                granule = Granule(body, index == 0, index == first, int(poison))
+                self.expected[vc] += self.models[vc].granule(granule)
+            self.expected_errors += self.models[vc].errors > errors
+        return beats
+
+    def run(self, cycles, drain=3000):
+        simulator = Simulator(self.dut)
+        simulator.add_clock(1e-6)
+
+        async def bench(ctx):
+            await self._bench(ctx, cycles, drain)
+
+        simulator.add_testbench(bench)
+        simulator.run()
+        return self
+
+    def _drive(self, ctx, limits, sending):
+        deliver = self.dut.deliver
+        if not self.pending and sending and self.rng.random() < self.busy:
+            self.pending += self.flit(limits) or []
+        ctx.set(deliver.valid, bool(self.pending))
+        if self.pending:
+            names = ("vc", "data", "granules", "start", "first_valid", "first", "poison")
+            for name, value in zip(names, self.pending.popleft(), strict=True):
+                ctx.set(getattr(deliver, name), value)
+
+    async def _bench(self, ctx, cycles, drain):
+        dut, size = self.dut, GRANULE_BYTES
+        limits = [ctx.get(getattr(dut.limits, f"limit{vc}")) for vc in range(VCS)]
+        assert limits == list(self.link.vc_units)
+        parts, poisons, held, was_open = [b""] * VCS, [0] * VCS, None, 0
+        idle = 0
+        fields = ("vc", "data", "granules", "first", "last", "poison")
+        while self.cycles < cycles or (idle < self.patience and self.cycles < cycles + drain):
+            self._drive(ctx, limits, self.cycles < cycles)
+            now_open = self.rx_open(self.cycles) & ~sum(1 << vc for vc in self.closed)
+            ctx.set(dut.rx_open, now_open)
+            ctx.set(dut.rx.ready, self.rng.random() < self.ready)
+            _, _, valid, ready, error, *rest = await ctx.tick().sample(
+                dut.rx.valid, dut.rx.ready, dut.error,
+                *[getattr(dut.rx.p, name) for name in fields],
+                *[getattr(dut.limits, f"limit{vc}") for vc in range(VCS)],
+            )  # fmt: skip
+            limits = rest[len(fields) :]
+            beat = dict(zip(fields, rest, strict=False))
+            self.errors += error != 0
+            self.refuse |= error != 0
+            vc, count = beat["vc"], beat["granules"]
+            if valid and held is None:
+                assert was_open >> vc & 1, f"cycle {self.cycles}: a beat of VC {vc}, not open"
+                self.out[vc] += count
+            assert held is None or (valid and held == beat), f"cycle {self.cycles}: not held"
+            held = beat if valid and not ready else None
+            if valid and ready:
+                self.beats_out += 1
+                full = self.link.beat_granules
+                assert 1 <= count <= full and (beat["last"] or count == full)
+                assert beat["first"] == (not parts[vc]), f"VC {vc}: `first` out of place"
+                parts[vc] += beat["data"].to_bytes(size * full, "little")[: size * count]
+                poisons[vc] |= beat["poison"]
+                if beat["last"]:
+                    self.got[vc].append(Packet(vc, parts[vc], poisons[vc]))
+                    parts[vc], poisons[vc] = b"", 0
+            if not self.refuse:
+                assert limits == [
+                    (capacity + out) // 4 % 4096
+                    for capacity, out in zip(self.capacity, self.out, strict=True)
+                ], f"cycle {self.cycles}: credit"
+            idle = 0 if valid or self.pending else idle + 1
+            was_open = now_open
+            self.cycles += 1
+        self.limits = limits
+
+    def check(self):
+        """All packets have come out; what has ended is back as credit."""
+        for vc in range(VCS):
+            if vc not in self.closed:
+                assert self.got[vc] == self.expected[vc], f"VC {vc}"
+        assert self.errors == self.expected_errors
+
+
+@pytest.mark.parametrize("beat_bytes", BEATS)
+@pytest.mark.parametrize(("ready", "busy"), [(1.0, 1.0), (0.5, 0.6)])
+def test_random(beat_bytes, ready, busy):
+    """All VCs with unequal buffers, packets of all lengths across flits, stalls: order, shape of
+    the beats, poison, and the credit of every cycle.
+    """
+    bench = Bench(link_of(beat_bytes), beat_bytes, ready=ready, busy=busy).run(500)
+    bench.check()
+    assert sum(map(len, bench.got)) > 20 and bench.errors == 0
+    assert any(packet.poison for got in bench.got for packet in got)
+
+
+@pytest.mark.parametrize("beat_bytes", BEATS)
+def test_each_alignment(beat_bytes):
+    """Short packets of each length from each granule of a beat on, in one VC."""
+    rng = random.Random(2)
+    sources = [Source(rng, lengths=(1, 2, 3, 4, 5, 6, 7)) for _ in range(VCS)]
+    bench = Bench(link_of(beat_bytes), 2, sources=sources, ready=1.0).run(800)
+    bench.check()
+    seen = set()
+    for got in bench.got:
+        at = 0
+        for packet in got:
+            length = len(packet.data) // GRANULE_BYTES
+            seen.add((at % 4, length))
+            at += length
+    assert seen == {(at, length) for at in range(4) for length in range(1, 8)}
+
+
+@pytest.mark.parametrize("beat_bytes", BEATS)
+def test_packet_length(beat_bytes):
+    """Headers and names that lie: bad packets are cut or dropped as the golden model does, the next
+    ones are intact, and all credit comes back.
+    """
+    link = link_of(beat_bytes)
+    bench = Bench(link, 10 + beat_bytes, faults=0.3, ready=0.9)
+    bench.run({16: 2000, 32: 1200, 64: 900}[beat_bytes])
+    assert bench.expected_errors > 12
+    bench.check()
+    assert sum(packet.poison for got in bench.got for packet in got) > 5
+    # What is still inside: an open packet's granules, at most a beat of them
+    for vc in range(VCS):
+        gone = (4 * bench.limits[vc] - bench.capacity[vc]) % 16384
+        assert 0 <= bench.sent[vc] - gone <= link.beat_granules + 3, f"VC {vc} leaks credit"
+
+
+@pytest.mark.parametrize("beat_bytes", BEATS)
+def test_latency_and_rate(beat_bytes):
+    """On `rx` 2 cycles behind `deliver`; full beats of one VC leave as they come."""
+    link, rng = link_of(beat_bytes), random.Random(1)
+    sources = [Source(rng, lengths=(64,)) for _ in range(VCS)]
+    bench = Bench(link, 1, sources=sources, ready=1.0, poison=0)
+    full = link.beat_granules
+    flits = iter([3, *[36] * 30])
+    bench.flit = lambda limits: bench.beats_of(3, next(flits, 0) or 0)
+    trace = []
+    rx_valid = bench.dut.rx.valid
+
+    simulator = Simulator(bench.dut)
+    simulator.add_clock(1e-6)
+
+    async def go(ctx):
+        await bench._bench(ctx, 600, 100)
+
+    async def watch(ctx):
+        while True:
+            _, _, came, valid = await ctx.tick().sample(bench.dut.deliver.valid, rx_valid)
+            trace.append((came, valid))
+
+    simulator.add_testbench(go)
+    simulator.add_testbench(watch, background=True)
+    simulator.run()
+    bench.check()
+    first_in = next(i for i, (came, _) in enumerate(trace) if came)
+    first_out = next(i for i, (_, valid) in enumerate(trace) if valid)
+    held_back = -(-(full + 1) // full) - 1  # beats until one granule more than a beat is there
+    assert first_out == first_in + 2 + held_back
+    last_in = max(i for i, (came, _) in enumerate(trace) if came)
+    pauses = sum(not valid for _, valid in trace[first_out:last_in])
+    assert pauses <= 4, "the output keeps up with the input"
+
+
+def test_single_packet_latency():
+    """A packet that ends in its beat is not held back."""
+    bench = Bench(link_of(64), 1, sources=[Source(random.Random(1), lengths=(3,))] * VCS, ready=1.0)
+    flits = iter([3])
+    bench.flit = lambda limits: bench.beats_of(0, next(flits, 0))
+    seen = []
+    simulator = Simulator(bench.dut)
+    simulator.add_clock(1e-6)
+
+    async def go(ctx):
+        await bench._bench(ctx, 20, 0)
+
+    async def watch(ctx):
+        while True:
+            _, _, *now = await ctx.tick().sample(bench.dut.deliver.valid, bench.dut.rx.valid)
+            seen.append(now)
+
+    simulator.add_testbench(go)
+    simulator.add_testbench(watch, background=True)
+    simulator.run()
+    bench.check()
+    assert [valid for _, valid in seen].index(1) == [came for came, _ in seen].index(1) + 2
+
+
+@pytest.mark.parametrize(("beat_bytes", "closed"), [(16, 0), (32, 5), (64, 4)])
+def test_closed_vc(beat_bytes, closed):
+    """A VC whose consumer never takes anything fills its buffer; all others go on."""
+    bench = Bench(link_of(beat_bytes), 6, closed=(closed,)).run(
+        {16: 2000, 32: 1200, 64: 900}[beat_bytes]
+    )
+    bench.check()
+    assert not bench.got[closed]
+    assert bench.sent[closed] == bench.capacity[closed], "it stands at the end of its credit"
+    for vc in range(VCS):
+        if vc != closed:
+            assert bench.got[vc], f"VC {vc} starves"
+    assert sum(bench.sent) > 8 * bench.capacity[closed]
+
+
+@pytest.mark.parametrize("beat_bytes", BEATS)
+def test_open_in_turns(beat_bytes):
+    """VCs that open and close at random."""
+    rng = random.Random(4)
+    masks = [rng.randrange(256) for _ in range(200)]
+    bench = Bench(link_of(beat_bytes), 7, rx_open=lambda cycle: masks[cycle // 3] if cycle < 600
+                  else 0xFF).run(600)  # fmt: skip
+    bench.check()
+
+
+@pytest.mark.parametrize("beat_bytes", BEATS)
+def test_overflow(beat_bytes):
+    """More than the credit: reported, dropped; what was there comes out, the packet that lost its
+    end is cut, the next one that a flit names is intact, credit of all of it comes back.
+    """
+    link = link_of(beat_bytes)
+    rng = random.Random(9)
+    header = pack_bits(HEADER, {"granules": 5, "address": 1}).to_bytes(GRANULE_BYTES, "little")
+    packet = [header, *[rng.randbytes(GRANULE_BYTES) for _ in range(4)]]
+    dut = VcBuffers(link)
+    capacity = 4 * UNITS[2]
+    stored = capacity - capacity % 5
+    got, errors, events = [], [], {}
+
+    def beats(granules, first):
+        full = link.beat_granules
+        for low in range(0, len(granules), full):
+            part = granules[low : low + full]
+            here = first is not None and low <= first < low + full
+            yield part, low == 0, here, first - low if here else 0
+
+    async def bench(ctx):
+        async def tick():
+            _, _, valid, data, granules, last, poison, error, limit = await ctx.tick().sample(
+                dut.rx.valid, dut.rx.p.data, dut.rx.p.granules, dut.rx.p.last, dut.rx.p.poison,
+                dut.error, dut.limits.limit2,
+            )  # fmt: skip
+            errors.append(error)
+            events["limit"] = limit
+            if valid:
+                body = data.to_bytes(link.beat_bytes, "little")[: GRANULE_BYTES * granules]
+                got.append((body, last, poison))
+
+        async def send(granules, first):
+            for part, start, here, at in beats(granules, first):
+                ctx.set(dut.deliver.valid, 1)
+                ctx.set(dut.deliver.vc, 2)
+                ctx.set(dut.deliver.data, int.from_bytes(b"".join(part), "little"))
+                ctx.set(dut.deliver.granules, len(part))
+                ctx.set(dut.deliver.start, start)
+                ctx.set(dut.deliver.first_valid, here)
+                ctx.set(dut.deliver.first, at)
+                await tick()
+            ctx.set(dut.deliver.valid, 0)
+
+        ctx.set(dut.rx.ready, 1)
+        for _ in range(capacity // 5):
+            await send(packet, 0)
+        assert not any(errors)
+        await send(packet, 0)  # does not fit any more
+        await tick()
+        assert Reason.OVERFLOW in errors
+        events["before"] = len(errors)
+        ctx.set(dut.rx_open, 1 << 2)
+        for _ in range(2 * capacity):
+            await tick()
+        await send(packet[:2], None)  # nobody knows what this is
+        await send([packet[4], *packet], 1)
+        for _ in range(20):
+            await tick()
+
+    simulator = Simulator(dut)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+    assert not any(errors[events["before"] :])
+    packets, parts, bad = [], b"", 0
+    for body, last, poison in got:
+        parts, bad = parts + body, bad | poison
+        if last:
+            packets.append((parts, bad))
+            parts, bad = b"", 0
+    whole = b"".join(packet)
+    cut = packets[capacity // 5 : -1]
+    assert packets[: capacity // 5] == [(whole, 0)] * (capacity // 5)
+    assert packets[-1] == (whole, 0)
+    assert len(cut) <= 1 and all(bad and whole.startswith(part) for part, bad in cut)
+    total = stored + 5 + 2 + 6
+    assert events["limit"] == (capacity + total) // 4
+
+
+@pytest.mark.parametrize("beat_bytes", BEATS)
+def test_clear_and_congestion(beat_bytes):
+    """`congestion` follows the fullest buffer in quarters; `clear` empties everything."""
+    link = link_of(beat_bytes)
+    dut, seen = VcBuffers(link), []
+
+    async def bench(ctx):
+        def header():
+            return pack_bits(HEADER, {"granules": 1})
+
+        async def fill(granules):
+            for _ in range(granules):
+                ctx.set(dut.deliver.valid, 1)
+                ctx.set(dut.deliver.vc, 6)
+                ctx.set(dut.deliver.data, header())
+                ctx.set(dut.deliver.granules, 1)
+                ctx.set(dut.deliver.start, 1)
+                ctx.set(dut.deliver.first_valid, 1)
+                await ctx.tick()
+                seen.append(ctx.get(dut.limits.congestion))
+            ctx.set(dut.deliver.valid, 0)
+
+        capacity = 4 * UNITS[6]
+        await fill(capacity)
+        await ctx.tick().repeat(3)
+        assert ctx.get(dut.limits.congestion) == 3
+        assert seen == sorted(seen) and set(seen) == {0, 1, 2, 3}
+        assert [seen.count(level) for level in range(3)] == pytest.approx([capacity / 4] * 3, abs=2)
+        ctx.set(dut.rx_open, 0xFF)
+        ctx.set(dut.rx.ready, 1)
+        await ctx.tick().repeat(5)
+        ctx.set(dut.clear, 1)
+        await ctx.tick()
+        ctx.set(dut.clear, 0)
+        for _ in range(5):
+            assert not ctx.get(dut.rx.valid)
+            await ctx.tick()
+        assert ctx.get(dut.limits.congestion) == 0
+        assert ctx.get(dut.limits.limit6) == UNITS[6]
+        await fill(2)
+        await ctx.tick()
+        assert ctx.get(dut.rx.valid)
+
+    simulator = Simulator(dut)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+
+
+@pytest.mark.icarus
+@pytest.mark.parametrize("beat_bytes", BEATS)
+def test_emitted(beat_bytes, tmp_path):
+    """The emitted Verilog in Icarus, cycle by cycle."""
+    link, rng = link_of(beat_bytes), random.Random(3)
+    bench = Bench(link, 3)
+    beats = [beat for _ in range(30) for beat in bench.beats_of(rng.randrange(VCS), 3)]
+    names = ("vc", "data", "granules", "start", "first_valid", "first", "poison")
+    stimuli = []
+    for beat in beats:
+        stimulus = {f"deliver__{name}": int(value) for name, value in zip(names, beat, strict=True)}
+        stimuli.append({"deliver__valid": 1, **stimulus, "rx_open": 255, "rx__ready": 1})
+        stimuli.append({"deliver__valid": 0, "rx__ready": rng.randrange(2)})
+    assert_same(lambda: VcBuffers(link), stimuli, tmp_path, unknown_until_valid=["rx__payload"])
