@@ -1,6 +1,8 @@
 # Knobs, the same everywhere:  SIM=verilator|icarus  CONFIG=tiny|small|medium|trn1|trn2  PROGRAM=path  TEST=filter  SEED=n  WAVES=1
 SIM     ?= verilator
 CONFIG  ?= small
+# What a program runs on is its own matter unless CONFIG is given.
+GIVEN   := $(if $(filter-out undefined file,$(origin CONFIG)),--config $(CONFIG))
 PROGRAM ?=
 TEST    ?=
 SEED    ?= 1
@@ -28,7 +30,7 @@ $(STAMP): pyproject.toml
 	@touch $@
 
 sim: $(STAMP) ## run programs on the RTL and the golden model, compare the whole memory image
-	$(PY) -m sim --simulator $(SIM) --config $(CONFIG) --seed $(SEED) $(if $(filter 1,$(WAVES)),--waves) $(PROGRAM)
+	$(PY) -m sim --simulator $(SIM) $(GIVEN) --seed $(SEED) $(if $(filter 1,$(WAVES)),--waves) $(PROGRAM)
 
 test: $(STAMP) ## the regression
 	$(PY) -m pytest -n $(JOBS) --dist worksteal $(if $(TEST),-k '$(TEST)')
@@ -54,7 +56,7 @@ bench: $(STAMP) ## speed of hardware, simulation, emission and golden model as r
 	$(PY) -m sim.bench
 
 wave: $(STAMP) ## run PROGRAM with waves and say where the FST lies
-	$(PY) -m sim --simulator $(SIM) --config $(CONFIG) --seed $(SEED) --waves $(PROGRAM)
+	$(PY) -m sim --simulator $(SIM) $(GIVEN) --seed $(SEED) --waves $(PROGRAM)
 
 docs: $(STAMP) ## regenerate the generated pages
 	$(PY) -m isa.docs

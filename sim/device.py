@@ -11,7 +11,7 @@ program several times without reset, memories persisting.  The state behind the 
 `status.image`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +21,9 @@ from isa.address_map import Cause, State
 from isa.program import Program, tensor_bytes
 from isa.program_file import load
 from sim.build import SIMULATORS
-from sim.golden import golden_image
+from sim.golden import golden_image, run_golden_chips
 from sim.image import Image
-from sim.rtl import run_jobs
+from sim.rtl import run_chips, run_jobs
 from sim.script import CYCLE_LIMIT, Job, Timing
 
 KINDS = ("golden", *SIMULATORS)
@@ -42,6 +42,8 @@ class Status:
     tensor_loads: int | None = None
     seconds: float | None = None
     simulated_cycles: int | None = None
+    links: list = field(default_factory=list)
+    """{name: value} of each link port, see `sim.readout.RtlResult` (RTL only)"""
 
     @property
     def ok(self):
@@ -136,6 +138,7 @@ class RtlDevice(Device):
             last.tensor_loads,
             batch.seconds,
             batch.cycles,
+            last.links,
         )
 
 
@@ -148,6 +151,50 @@ def open_device(kind, config, **options):
     if kind not in SIMULATORS:
         raise ValueError(f"no device {kind!r}; choose one of {', '.join(KINDS)}")
     return RtlDevice(config, kind, **options)
+
+
+def run_pair(
+    kind,
+    config,
+    programs,
+    inputs=({}, {}),
+    *,
+    channel=None,
+    cycle_limit=CYCLE_LIMIT,
+    **options,
+):
+    """Run two Programs on two chips of `config`, whose ports 0 a link joins; returns the Status of
+    each chip.
+
+    kind: golden, verilator or icarus; inputs: {tensor name: array} for each; channel: a
+    `sim.channel.Channel`, perfect wires when None; options: of RtlDevice.
+    """
+    jobs = [
+        Job(program, dict(values), cycle_limit=cycle_limit)
+        for program, values in zip(programs, inputs, strict=True)
+    ]
+    if kind == "golden":
+        if options or channel:
+            raise ValueError("the golden model takes no channel and no options")
+        (found,) = run_golden_chips(config, [jobs], on_hazard="report")
+        return [Status(image, result.errors()) for image, result in found]
+    if kind not in SIMULATORS:
+        raise ValueError(f"no device {kind!r}; choose one of {', '.join(KINDS)}")
+    channels = (channel,) if channel else ()
+    batch = run_chips(config, [jobs], channels=channels, simulator=kind, **options)
+    return [
+        Status(
+            result.image,
+            image_errors(program, result.image),
+            result.cycles,
+            result.tensor_columns,
+            result.tensor_loads,
+            batch.seconds,
+            batch.cycles,
+            result.links,
+        )
+        for program, result in zip(programs, batch.results[0], strict=True)
+    ]
 
 
 def tensor_of(image, tensor):

@@ -1,6 +1,6 @@
 """The default programs by name."""
 
-from celosia.programs import conv, digits, gemm
+from celosia.programs import conv, digits, gemm, link_pingpong
 
 PROGRAMS = {
     "gemm": gemm.build,
@@ -9,3 +9,6 @@ PROGRAMS = {
     "conv": conv.build,
 }
 """{name: build(config, seed) -> Case}, in the order in which `make sim` runs them."""
+
+PAIR_PROGRAMS = {"link_pingpong": link_pingpong.build}
+"""{name: build(config, seed) -> PairCase} for two chips joined by a link."""
