@@ -118,7 +118,8 @@ class Training(wiring.Component):
     clear, lost : Out(1)
         Pulse: all state of the link is lost, everything behind it starts anew.  Equal.
     up, failed : Out(1)
-        ACTIVE; nothing comes of a request (FAILED, DISABLED, LOOPBACK, PRBS).
+        ACTIVE; nothing comes of a request (FAILED, DISABLED, LOOPBACK, PRBS), from the cycle of
+        `lost` on.
     status: `state` Out(4), `fresh`, `session`, `epoch`, `peer_version`, `peer_capability`,
         `rtt_valid` : Out.
     reason : Out(5)
@@ -200,9 +201,10 @@ class Training(wiring.Component):
 
         # State that flits may have changed is of no use to a peer that starts from nothing: a
         # fresh link that does not come up is made fresh once more.
-        first = Signal()
+        first, lost_state = Signal(), Signal()
         m.d.comb += [
             first.eq(elapsed == 0),
+            lost_state.eq(self._is(*_LOST)),
             self._initialise.eq(
                 self._is(LinkState.RESET) | self._peer_lost | (was_data & ~in_data & self.fresh)
             ),
@@ -210,7 +212,8 @@ class Training(wiring.Component):
             self.recoveries.eq(self._is(LinkState.RECOVERY) & first),
         ]
         m.d.sync += [
-            self.lost.eq(self._initialise | (self._is(*_LOST) & first)),
+            self.lost.eq(self._initialise | (lost_state & first)),
+            self.failed.eq(lost_state),
             self.initialisations.eq(self._initialise),
         ]
         with m.If(self._initialise):
@@ -218,7 +221,6 @@ class Training(wiring.Component):
         m.d.comb += [
             self.clear.eq(self.lost),
             self.up.eq(self._is(LinkState.ACTIVE)),
-            self.failed.eq(self._is(*_LOST)),
             self.active_cycles.eq(self.up),
             self.protocol_errors.eq(
                 Cat(
@@ -227,7 +229,7 @@ class Training(wiring.Component):
                 ).any()
                 | self.packet_error.any()
             ),
-            self.training_cycles.eq(~self.up & ~self.failed),
+            self.training_cycles.eq(~self.up & ~lost_state),
         ]
         self._lanes(was_data)
         self._frame(round_trip)
@@ -424,6 +426,9 @@ class Training(wiring.Component):
         with m.Elif(self.peer_command == Command.DISABLE):
             m.d.sync += [self._by_peer.eq(1), self.reason.eq(Reason.PEER_DISABLED)]
             self._go(LinkState.DISABLED)
+        with m.Elif(retraining & self._stopping):
+            # The peer has heard of it.
+            self._stopped()
         with m.Elif(retraining):
             m.d.sync += self.reason.eq(Reason.PEER_TRAINING)
             self._go(LinkState.RECOVERY)

@@ -22,7 +22,8 @@ class TransmitQueues(wiring.Component):
 
     Members
     -------
-    clear : In, pulse: all queues are empty.
+    clear : In, pulse: all queues are empty.  A beat that is offered in this cycle is taken, and
+        thrown away with the rest of its packet.
     tx0 .. tx7 : In, streams of `packet_beat`.
     vc, count : In: queue to be read; granules to take from it at the clock edge.
     data : Out: its first granules, combinational.
@@ -88,10 +89,12 @@ class TransmitQueues(wiring.Component):
                 arbiter.request[vc].eq(
                     tx.valid & (level <= link.queue_granules - granules) & ~self.clear
                 ),
-                tx.ready.eq(arbiter.grant[vc]),
+                tx.ready.eq(arbiter.grant[vc] | self.clear),
                 getattr(self, f"level{vc}").eq(level),
             ]
-            with m.If(self.clear):
+            with m.If(self.clear & tx.valid):
+                m.d.sync += [inside[vc].eq(~tx.p.last), dropping[vc].eq(~tx.p.last)]
+            with m.Elif(self.clear):
                 m.d.sync += dropping[vc].eq(inside[vc])
             with m.Elif(arbiter.grant[vc]):
                 m.d.sync += inside[vc].eq(~end)
