@@ -4,7 +4,6 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.lib.check import check_stream
 from hdl.lib.tile import add_tile
 from hdl.link.inject import BURST_BITS, RATE_BITS, Inject
 from hdl.link.ports import FRAME_LAYOUT
@@ -106,7 +105,6 @@ class LaneTransmit(wiring.Component):
             stripe.half.eq(decode.half),
             stripe.quarter.eq(decode.quarter),
         ]
-        check_stream(m, platform, self.i, "lanes_i")
 
         starting, last_of_frame, frames = self._frames(m, step, training, ordered)
         loading = Signal()
