@@ -14,24 +14,40 @@ from isa.link import LINK_VERSION, SKIP_WORD, FrameType, Width
 class Channel:
     """Carries steps from lane to lane: one each cycle that has one.
 
-    Attributes, all changeable: `delays` (cycles, by physical lane of the receiver), `offsets` (bits
-    by which the receiver's boundary is late at first), `inverted` (mask), `reversed`, `spoil(step
-    number, [symbols]) -> [symbols]`, `skip_action(step number) -> copies` of a skip step.
+    delays: cycles, by physical lane of the receiver.  offsets: bits by which the boundary of a lane
+    is late at first.  Changeable at any time: `inverted` (mask), `reversed`, `spoil(step number,
+    [symbols]) -> [symbols]`, `skip_action(step number) -> copies` of a skip step.
     """
+
+    CYCLES = 2
+    """From `tx_data` to `rx_data` without delay."""
 
     def __init__(self, link, *, delays=None, offsets=None, inverted=0, reversed_=False):
         self.link = link
         self.inverted, self.reversed = inverted, reversed_
-        self.offsets = offsets or [0] * link.lanes
+        offsets = offsets or [0] * link.lanes
         self.spoil = lambda number, symbols: symbols
         self.skip_action = lambda number: 1
         self.steps = 0
         self._waiting = deque()
         self._skip = sum(SKIP_WORD << 32 * i for i in range(link.symbol_words))
-        # Symbols on their way, and the bits at the receiver's boundary: a symbol more than needed,
-        # for slips to eat.
-        self._lines = [deque([None] * delay) for delay in delays or [0] * link.lanes]
-        self._bits = [[0, link.symbol_bits - offset] for offset in self.offsets]
+        self.set_delays(delays or [0] * link.lanes)
+        # The bits at the receiver's boundary: a symbol more than needed, for slips to eat.
+        self._bits = [[0, link.symbol_bits - offset] for offset in offsets]
+
+    def set_delays(self, delays):
+        """New delays; what was under way is lost."""
+        self.delays = list(delays)
+        self._lines = [deque([None] * delay) for delay in delays]
+
+    def stop(self, lane, cycles):
+        """A lane delivers nothing for so long, and is late by as much from then on."""
+        self._lines[lane].extendleft([None] * cycles)
+
+    @property
+    def waiting(self):
+        """Steps that repeated skip steps hold up."""
+        return len(self._waiting)
 
     def put(self, data):
         """A step goes in, as `tx_data`."""
@@ -100,7 +116,6 @@ class LaneBench:
         self.tx, self.rx = LaneTransmit(link), LaneReceive(link)
         self.ready = self.offer = 1.0
         self.frame = {"version": LINK_VERSION, "session": self.rng.getrandbits(32)}
-        self.kind = FrameType.TS1
         self.cycle_number = 0
         self.beats, self.got, self.frames, self.sent = [], [], [], []
         self.taken_at, self.got_at = [], []
@@ -119,6 +134,7 @@ class LaneBench:
 
         async def testbench(ctx):
             self.ctx = ctx
+            ctx.set(self.tx.frame, {**self.frame, "type": FrameType.TS1})
             await script(self)
 
         simulator.add_testbench(testbench)
@@ -130,13 +146,13 @@ class LaneBench:
 
     async def cycle(self, cycles=1):
         tx, rx, ctx, rng = self.tx, self.rx, self.ctx, self.rng
+        stamp = tx.frame.stamp
         for _ in range(cycles):
             data, valid = self.channel.get()
             ctx.set(rx.rx_data, data)
             ctx.set(rx.rx_valid, valid)
             ctx.set(tx.tx_ready, rng.random() < self.ready)
-            stamp = self.cycle_number & 0xFFFF
-            ctx.set(tx.frame, {**self.frame, "type": self.kind, "stamp": stamp})
+            ctx.set(stamp, self.cycle_number & 0xFFFF)
             if not self._offered and rng.random() < self.offer:
                 self._offered = True
                 beat = rng.getrandbits(8 * self.link.beat_bytes)
@@ -200,6 +216,7 @@ class LaneBench:
         lanes = (1 << self.link.lanes) - 1 if lanes is None else lanes
         self.set(self.tx, send=1, start=0, width=width)
         self.set(self.rx, width=width, align=0)
+        await self.cycle()
         await self.until(lambda: self.levels.get("locked", 0) & lanes == lanes, most)
         self.set(self.rx, align=1)
         await self.until(lambda: self.levels["aligned"], most)
@@ -209,3 +226,22 @@ class LaneBench:
         before = len(self.events["start"])
         self.set(self.tx, send=2)
         await self.until(lambda: len(self.events["start"]) > before, most)
+
+    async def restart(self, width=Width.FULL, lanes=None):
+        """Train from whatever state, then data; `beats` and `got` begin anew."""
+        self.set(self.tx, send=1, start=0)
+        self.set(self.rx, unlock=1)
+        await self.cycle()
+        self.set(self.rx, unlock=0)
+        await self.train(width, lanes)
+        self.beats.clear()
+        self.got.clear()
+        self.events["start"].clear()
+        await self.data()
+
+    def same(self, at_least):
+        """What was received is what was sent, but for what is under way."""
+        for number, beat in enumerate(self.got):
+            assert beat == self.beats[number], f"beat {number}"
+        assert len(self.got) >= at_least
+        assert len(self.beats) - len(self.got) <= 6 + max(self.channel.delays)
