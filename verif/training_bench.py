@@ -87,7 +87,7 @@ class Bench:
         self.sending = [0, 0]
         self.silent_since = [0, 0]
         self.forced = [{}, {}]
-        self.known, self.quiet = [0, 0], [0, 0]
+        self.known, self.quiet, self.failed = [0, 0], [0, 0], [0, 0]
         self._set = [{}, {}]
 
     def simulate(self, scenario):
@@ -164,7 +164,7 @@ class Bench:
                 for e in ends
                 for signal in (
                     e.state, e.send, e.start, e.unlock, e.align, e.rx_width, e.tx_enable,
-                    e.rx_enable, e.lost, e.reason, e.rtt_valid, e.rtt,
+                    e.rx_enable, e.lost, e.reason, e.rtt_valid, e.rtt, e.failed,
                 )
             )
         )  # fmt: skip
@@ -175,7 +175,7 @@ class Bench:
 
     def _end(self, i, sampled):
         (state, send, start, unlock, align, width, tx_enable, rx_enable, lost, reason, rtt_valid,
-         rtt) = sampled  # fmt: skip
+         rtt, failed) = sampled  # fmt: skip
         state = LinkState(state)
         if not self.trace[i] or self.trace[i][-1] != state:
             self.trace[i].append(state)
@@ -187,6 +187,8 @@ class Bench:
             self.reasons[i].append(reason)
         if rtt_valid:
             self.rtt[i].append(rtt)
+        assert lost or not failed or self.failed[i], "failed rises with lost"
+        self.failed[i] = failed
         if lost:
             self.lost[i] += 1
             self.lives[i] += 1
