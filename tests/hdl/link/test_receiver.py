@@ -4,10 +4,14 @@
 import random
 
 import pytest
+from amaranth.hdl import Elaboratable, Module
+from amaranth.lib import wiring
+from amaranth.sim import Simulator
 
 from golden.link.flit import parse
 from hdl.link.receiver import Receiver
-from isa.link import GRANULE_BYTES, LONG_GRANULES, FlitType, Format, LinkConfig
+from hdl.link.vc_buffers import VcBuffers
+from isa.link import GRANULE_BYTES, HEADER, LONG_GRANULES, FlitType, Format, LinkConfig, pack_bits
 from verif.icarus import assert_same
 from verif.receiver_bench import (
     EPOCH,
@@ -18,6 +22,7 @@ from verif.receiver_bench import (
     beats,
     delivered,
     events,
+    flip,
     run_receiver,
     totals,
     with_gaps,
@@ -193,3 +198,68 @@ def test_emitted(beat_bytes, tmp_path):
     payload = [f"deliver__{name}" for name in ("vc", "data", "granules", "start", "first_valid",
                                                "first", "poison")]  # fmt: skip
     assert_same(lambda: Receiver(link), stimuli, tmp_path, unknown_until_valid=[*slots, *payload])
+
+
+class Path(Elaboratable):
+    """Receiver and VC buffers, as in a link port."""
+
+    def __init__(self, link):
+        self.receiver, self.buffers = Receiver(link), VcBuffers(link)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.receiver, m.submodules.buffers = self.receiver, self.buffers
+        wiring.connect(m, self.receiver.deliver, self.buffers.deliver)
+        return m
+
+
+@pytest.mark.parametrize("beat_bytes", BEATS)
+def test_path(beat_bytes):
+    """From the last beat of a short flit to its packet on `rx`: 6 cycles, for each in a row;
+    a flit that fails, and one that comes twice, leave no trace in packets and credit.
+    """
+    link, sender, rng = link_of(beat_bytes), Flits(), random.Random(3)
+
+    def packet(**slot):
+        header = pack_bits(HEADER, {"granules": 1, "address": rng.randrange(1 << 48)})
+        slot = {"payload": 1, "sequence": sender.sequence, "vc": 3, "valid": 1, "first": 0, **slot}
+        body = header.to_bytes(GRANULE_BYTES, "little")
+        return sender.flit(FlitType.DATA, body=body, **slot), body
+
+    flits, arriving = [sender.replay()], {}
+    for index in range(12):
+        flit, body = packet()
+        if index == 6:
+            flits += [flip(flit, 77), sender.idle(), sender.replay()]
+        elif index == 8:
+            flits.append(packet(sequence=3)[0])
+        flits.append(flit)
+        arriving[(len(flits) * link.cell_beats) - 1 + 6] = body
+        sender.sequence += 1
+    path, got, limits = Path(link), {}, []
+
+    async def bench(ctx):
+        ctx.set(path.receiver.peer_session, SESSION)
+        ctx.set(path.receiver.peer_epoch, EPOCH)
+        ctx.set(path.receiver.enable, 1)
+        ctx.set(path.buffers.rx_open, 0xFF)
+        ctx.set(path.buffers.rx.ready, 1)
+        rx = path.buffers.rx
+        for cycle, step in enumerate([*beats(link, flits), *[Step(None)] * 10]):
+            ctx.set(path.receiver.i_valid, step.beat is not None)
+            ctx.set(path.receiver.i_data, int.from_bytes(step.beat or b"", "little"))
+            _, _, valid, granules, data, first, last, limit = await ctx.tick().sample(
+                rx.valid, rx.p.granules, rx.p.data, rx.p.first, rx.p.last,
+                path.buffers.limits.limit3,
+            )  # fmt: skip
+            limits.append(limit)
+            if valid:
+                assert (granules, first, last) == (1, 1, 1)
+                got[cycle] = data.to_bytes(beat_bytes, "little")[:GRANULE_BYTES]
+
+    simulator = Simulator(path)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+    assert got == arriving
+    assert limits[-1] == link.vc_units[3] + 12 // 4 and limits == sorted(limits)
