@@ -91,7 +91,7 @@ struct Packet {
 
 struct Source {
     int side, vc;
-    bool offering = false, in_packet = false;
+    bool offering = false, in_packet = false, given_up = false;
     uint32_t generation = 0;
     uint64_t number = 0;
     int length = 0, position = 0;
@@ -275,21 +275,28 @@ struct Side {
                 s.position += s.length - s.position < G ? s.length - s.position : G;
                 if (s.position < s.length) return;
                 s.in_packet = false;
+                if (s.given_up) {  // the port has thrown it away
+                    s.given_up = false;
+                    s.number++;
+                    return;
+                }
                 expected[vc].push_back({s.generation, s.number++, s.length, cycle});
                 sent_packets++;
             });
         }
     }
 
-    void restart_sources() {  // state lost: packets in work are given up, what was sent may be lost
+    // State lost: what was sent may be lost, a packet in work is thrown away up to its end.
+    void lose_sources(bool reset) {
         generation++;
-        for (int vc = 0; vc < VCS; vc++) {
-            Source& s = source[vc];
-            if (s.in_packet && s.position) {  // its number is never completed
+        for (Source& s : source) {
+            if (!s.in_packet) continue;
+            abandoned++;
+            s.given_up = !reset;
+            if (reset) {
                 s.number++;
-                abandoned++;
+                s.offering = s.in_packet = false;
             }
-            s.offering = s.in_packet = false;
         }
     }
 
@@ -403,6 +410,7 @@ static void edge() {
     cycle++;
 }
 
+static std::vector<uint64_t> base_counters[2];  // at the start of the measured time; a reset puts counters to 0
 static uint32_t wire_valid[2];
 static uint8_t wire_data[2][BEAT + 8];
 
@@ -446,7 +454,9 @@ static void run_cycle() {
         if (!s.dut->rst) s.taken();
         if (lost || s.dut->rst) {
             if (lost) s.lost_count++;
-            s.restart_sources();
+            s.lose_sources(s.dut->rst);
+            if (s.dut->rst)
+                for (auto& count : base_counters[s.index]) count = 0;
             s.forget_received();
         }
     }
@@ -541,7 +551,6 @@ int main(int argc, char** argv) {
     uint64_t warm = cycle + setting("warm_cycles", 0);
     while (!failed && cycle < warm) run_cycle();
     uint64_t base_granules[2], begin = cycle;
-    std::vector<uint64_t> base_counters[2];
     for (int i = 0; i < 2; i++) {
         sides[i].write_register(0, 0x21 | 0x80);  // snapshot
     }
@@ -601,7 +610,8 @@ int main(int argc, char** argv) {
                     s.expected[vc].pop_front(), active_before_end++;
     }
     if (!failed && !drained()) fail("not drained: states %x and %x", sides[0].read(4), sides[1].read(4));
-    for (int n = 0; n < 600 && !failed; n++) run_cycle();
+    uint64_t settled = cycle + 600 + 4 * (sides[0].read(0x18) & 0xFFFF);
+    while (!failed && cycle < settled) run_cycle();
     for (auto& s : sides) {
         uint32_t available[VCS] = {};
 #define CREDIT(n) \

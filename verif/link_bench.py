@@ -112,4 +112,3 @@ class LinkBench:
             raise CampaignError(f"{scenario}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
         rows = (line.split() for line in done.stdout.splitlines())
         return {name: int(value) for name, value in rows}
-
