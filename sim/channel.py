@@ -1,6 +1,7 @@
 """Settings of the channel model between two chips (`sim/models/channel.sv`)."""
 
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 _PER_LANE = {"skew": 16, "offset": 8, "stuck_zero": 1, "stuck_one": 1, "invert": 1, "silent": 1}
 _PER_LANE["noise"] = 1
@@ -61,7 +62,7 @@ class Channel:
         return found
 
 
-def both(**settings):
+def both(**settings: Any):
     """A Channel with the same settings in both directions."""
     return Channel(Wires(**settings), Wires(**settings))
 

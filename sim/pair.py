@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from celosia.programs.case import PairCase
+from isa.geometry import Config
 from sim.channel import RANDOM, both
 from sim.device import run_pair, tensor_of
 from sim.image import compare
@@ -30,7 +31,7 @@ class PairVerdict:
     """What is known about a pair of programs behind its runs over one channel."""
 
     case: PairCase
-    config: object
+    config: Config
     channel: str
     statuses: list
     comparisons: list

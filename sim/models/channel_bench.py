@@ -182,7 +182,6 @@ async def lanes_changed(dut):
     """Polarity, reversal, stuck, silent and noisy lanes, switched while data flow."""
     rng = generator()
     await start(dut, Channel())
-    still = {"error_rate": 0}
     for wires, change in (
         (Wires(invert=(0, 1, 0, 1)), lambda d: [d[0], d[1] ^ MASK, d[2], d[3] ^ MASK]),
         (Wires(reverse=1), lambda d: d[::-1]),
@@ -191,7 +190,7 @@ async def lanes_changed(dut):
         (Wires(silent=(0, 1)), lambda d: [d[0], None, d[2], d[3]]),
         (Wires(silent=(1, 1, 1, 1)), lambda d: [None] * 4),
     ):
-        _drive(dut, Channel(wires, Wires(**still)), 1)
+        _drive(dut, Channel(wires, Wires()), 1)
         logs = await run(dut, 40, noise(rng))
         for (_, _, sent), (valid, got) in zip(
             logs["ab"].taken[-30:], logs["ab"].got[-30:], strict=True
