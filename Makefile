@@ -15,7 +15,7 @@ STAMP   := $(VENV)/.ready
 export AMARANTH_USE_YOSYS := builtin
 export PYTHONHASHSEED := 0
 
-.PHONY: help setup sim test smoke nightly lint verilog report bench wave docs clean
+.PHONY: help setup sim test smoke nightly lint verilog report bench formal wave docs clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ report: $(STAMP) ## synthesise CONFIG with Yosys: LUT, FF, DSP, BRAM by unit
 
 bench: $(STAMP) ## speed of hardware, simulation, emission and golden model as ratios against bounds
 	$(PY) -m sim.bench
+
+formal: $(STAMP) ## formal proofs (docs/formal.md): what holds, covers, mutants
+	$(PY) -m verif.formal
 
 wave: $(STAMP) ## run PROGRAM with waves and say where the FST lies
 	$(PY) -m sim --simulator $(SIM) $(GIVEN) --seed $(SEED) --waves $(PROGRAM)
