@@ -96,7 +96,8 @@ class LaneBench:
     """Drives both ends cycle by cycle; what came out is in the attributes.
 
     beats, got: beats given and received.  events: name -> cycles of pulses.  frames: [(cycle,
-    integer)].  ready, offer: probabilities.
+    integer)].  ready, offer: probabilities.  before_tick(): called in every cycle when all inputs
+    are set.
     """
 
     PULSES = (
@@ -123,6 +124,7 @@ class LaneBench:
         self.slips = [0] * link.lanes
         self.events = {name: [] for names in self.PULSES for name in names}
         self.levels = {}
+        self.before_tick = lambda: None
         self._offered = False
 
     def run(self, script):
@@ -162,6 +164,7 @@ class LaneBench:
                 ctx.set(tx.i.valid, 0)
             names = [getattr(tx, name) for name in self.PULSES[0]]
             names += [getattr(rx, name) for name in (*self.PULSES[1], *self.LEVELS)]
+            self.before_tick()
             result = await ctx.tick().sample(
                 tx.tx_data,
                 tx.tx_ready,
