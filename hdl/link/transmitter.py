@@ -1,18 +1,14 @@
 """Transmitter of a link: packets in, flits out, with replay and credit."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.lib.arbiter import one_hot_index
-from hdl.lib.check import check
 from hdl.link.composer import COMMAND_BITS, Composer, Kind
-from hdl.link.crc import BeatCrc
 from hdl.link.credit_tx import CreditCounter
-from hdl.link.credit_updates import CreditUpdates
+from hdl.link.flit_pipeline import FlitPipeline
 from hdl.link.ports import (
     REASON_BITS,
-    SLOT_LAYOUT,
     VC_BITS,
     Acknowledge,
     CreditUpdate,
@@ -22,15 +18,9 @@ from hdl.link.ports import (
 )
 from hdl.link.replay_buffer import ReplayBuffer
 from hdl.link.sequence_tx import TIMER_BITS, ReplayControl
+from hdl.link.slot_build import SlotBuild
 from hdl.link.transmit_queues import TransmitQueues
-from isa.link import (
-    CRC_BITS,
-    GRANULE_BYTES,
-    NO_PACKET,
-    VCS,
-    FlitType,
-    Reason,
-)
+from isa.link import GRANULE_BYTES, VCS, Reason
 
 GRANULE_BITS = 8 * GRANULE_BYTES
 EVENTS = (
@@ -111,22 +101,19 @@ class Transmitter(wiring.Component):
         m.submodules.composer = composer = Composer(link)
         m.submodules.control = control = ReplayControl()
         m.submodules.replay = replay = ReplayBuffer(link)
-        m.submodules.updates = updates = CreditUpdates()
         counters = []
         for vc in range(VCS):
             m.submodules[f"credit{vc}"] = counter = CreditCounter()
             counters.append(counter)
-        for part in (queues, composer, control, replay, updates, *counters):
+        for part in (queues, composer, control, replay, *counters):
             m.d.comb += part.clear.eq(self.clear)
         for vc in range(VCS):
             wiring.connect(m, wiring.flipped(getattr(self, f"tx{vc}")), getattr(queues, f"tx{vc}"))
-        wiring.connect(m, wiring.flipped(self.limits), updates.limits)
 
         self._connect_control(m, composer, control, replay)
         self._connect_credit(m, composer, counters, queues)
         payload = self._payload(m, composer, queues, replay)
-        slot = self._slot(m, composer, queues, replay, updates)
-        self._pipeline(m, platform, composer, payload, slot)
+        self._flits(m, composer, queues, replay, payload)
 
         blocked, ready = Signal(VCS), Signal(VCS)
         for vc, counter in enumerate(counters):
@@ -233,130 +220,48 @@ class Transmitter(wiring.Component):
         ]
         return payload
 
-    def _slot(self, m, composer, queues, replay, updates):
-        """The control slot, complete at the last beat, its CRC zero."""
-        granules = self.link.beat_granules
-        # Where the first packet of the flit begins, and whether a granule is bad
-        begins, found, held_found = Signal(granules), Signal(), Signal()
-        first, held_first = Signal(6, init=NO_PACKET), Signal(6)
-        bad, held_bad = Signal(), Signal()
-        position = Cat(Const(0, granules.bit_length() - 1), composer.beat)
-        used = Cat(composer.granules > i for i in range(granules))
-        m.d.comb += [
-            begins.eq(queues.begins & used),
-            bad.eq((~composer.first_beat & held_bad) | ((queues.poison & used) != 0)),
-            found.eq(~composer.first_beat & held_found | (begins != 0)),
-        ]
-        with m.If(~composer.first_beat & held_found):
-            m.d.comb += first.eq(held_first)
-        with m.Elif(begins != 0):
-            m.d.comb += first.eq(
-                position + one_hot_index(begins & (~begins + 1)[:granules], granules)
-            )
-        with m.If(composer.compose):
-            m.d.sync += [held_found.eq(found), held_first.eq(first), held_bad.eq(bad)]
-
-        slot = Signal(SLOT_LAYOUT)
-        new, again = Signal(), Signal()
-        m.d.comb += [
-            new.eq(composer.kind == Kind.DATA),
-            again.eq(composer.kind == Kind.RESEND),
-            slot.sequence.eq(composer.sequence),
-            slot.acknowledge.eq(self.reverse.expected),
-            slot.nak.eq(self.reverse.nak),
-            slot.replayed.eq(again),
-            slot.payload.eq(new | again),
-            slot.first.eq(NO_PACKET),
-            slot.credit_a_vc.eq(updates.a_vc),
-            slot.credit_a.eq(updates.a),
-            slot.credit_b_vc.eq(updates.b_vc),
-            slot.credit_b.eq(updates.b),
-            slot.next_format.eq(composer.next_format),
-            slot.epoch.eq(self.epoch),
-            slot.command.eq(composer.command),
-            slot.congestion.eq(self.limits.congestion),
-            replay.w_info.long.eq(composer.long),
-            replay.w_info.poison.eq(bad),
-            replay.w_info.vc.eq(composer.vc),
-            replay.w_info.first.eq(first),
-            replay.w_info.valid.eq(composer.valid),
-        ]
-        kept = Signal(replay.w_info.shape())
-        m.d.comb += kept.eq(Mux(again, replay.info, replay.w_info))
-        with m.If(new | again):
-            m.d.comb += [
-                slot.type.eq(FlitType.DATA),
-                slot.poison.eq(kept.poison),
-                slot.vc.eq(kept.vc),
-                slot.first.eq(kept.first),
-                slot.valid.eq(kept.valid),
-            ]
-        with m.Elif(composer.kind == Kind.REPLAY):
-            m.d.comb += slot.type.eq(FlitType.REPLAY)
-        with m.Else():
-            m.d.comb += slot.type.eq(FlitType.CONTROL)
-
+    def _flits(self, m, composer, queues, replay, payload):
+        """Slots, CRC, and what is counted of flits."""
+        link = self.link
+        m.submodules.slot = slot = SlotBuild(link)
+        m.submodules.pipeline = pipeline = FlitPipeline(link)
+        wiring.connect(m, wiring.flipped(self.reverse), slot.reverse)
+        wiring.connect(m, wiring.flipped(self.limits), slot.limits)
+        wiring.connect(m, wiring.flipped(self.o), pipeline.o)
         goes_out = Signal()
+        payload_bits = len(payload) - GRANULE_BITS
         m.d.comb += [
             goes_out.eq(composer.last_beat & ~composer.drop),
-            updates.start.eq(composer.start),
-            updates.taken.eq(goes_out),
-            self.reverse.nak_taken.eq(goes_out & self.reverse.nak),
-            self.nak_sent.eq(goes_out & self.reverse.nak),
-            self.tx_short.eq(goes_out & ~composer.long),
-            self.tx_long.eq(goes_out & composer.long),
-            self.poison_sent.eq(composer.last_beat & new & bad),
-        ]
-        return slot
-
-    def _pipeline(self, m, platform, composer, payload, slot):
-        """Composed beat, two stages of CRC, and the field put into the last beat of a flit."""
-        link = self.link
-        bits = 8 * link.beat_bytes
-        move = Signal()
-        m.submodules.crc = crc = BeatCrc(link)
-        valid = Signal(3)
-        last = Signal(3)
-        first = Signal(reset_less=True)
-        beats = [Signal(bits, name=f"beat{i}", reset_less=True) for i in range(3)]
-        m.d.comb += [
-            move.eq(~valid[2] | self.o.ready),
-            composer.move.eq(move),
-            crc.en.eq(move),
-            crc.valid.eq(valid[0]),
-            crc.first.eq(first),
-            crc.data.eq(beats[0]),
-        ]
-        with m.If(move):
-            m.d.sync += [
-                valid.eq(Cat(composer.compose & ~composer.drop, valid)),
-                last.eq(Cat(composer.last_beat, last)),
-                first.eq(composer.first_beat),
-                beats[0][: bits - GRANULE_BITS].eq(payload),
-                beats[0][bits - GRANULE_BITS :].eq(
-                    Mux(composer.last_beat, slot.as_value(), payload[bits - GRANULE_BITS :])
-                ),
-                beats[1].eq(beats[0]),
-                beats[2].eq(beats[1]),
-            ]
-        with m.If(self.flush | self.clear):
-            m.d.sync += valid.eq(0)
-        salt = Cat(self.session, self.session[: CRC_BITS - len(self.session)])
-        m.d.comb += [
-            self.o.valid.eq(valid[2]),
-            self.o.payload.eq(
-                Cat(
-                    beats[2][: bits - CRC_BITS],
-                    Mux(last[2], crc.crc ^ salt, beats[2][bits - CRC_BITS :]),
+            slot.clear.eq(self.clear),
+            slot.goes_out.eq(goes_out),
+            slot.begins.eq(queues.begins),
+            slot.poison.eq(queues.poison),
+            slot.copy.eq(replay.info),
+            slot.epoch.eq(self.epoch),
+            replay.w_info.eq(slot.info),
+            *(
+                getattr(slot, name).eq(getattr(composer, name))
+                for name in (
+                    "start", "compose", "kind", "long", "vc", "valid", "sequence", "command",
+                    "first_beat", "beat", "granules", "next_format",
                 )
             ),
-            self.idle.eq(composer.stopped & (valid == 0)),
-        ]
-        # `flush` and `clear` are the only reasons for an offered beat to change
-        held, kept = Signal(), Signal(bits)
-        m.d.sync += [
-            held.eq(self.o.valid & ~self.o.ready & ~self.flush & ~self.clear),
-            kept.eq(self.o.payload),
-        ]
-        stable = ~held | (self.o.valid & (self.o.payload == kept))
-        check(m, platform, stable, "stream o: valid or payload changed before it was taken")
+            composer.move.eq(pipeline.move),
+            pipeline.clear.eq(self.clear),
+            pipeline.flush.eq(self.flush),
+            pipeline.session.eq(self.session),
+            pipeline.valid.eq(composer.compose & ~composer.drop),
+            pipeline.first.eq(composer.first_beat),
+            pipeline.last.eq(composer.last_beat),
+            pipeline.data.eq(
+                Cat(
+                    payload[:payload_bits],
+                    Mux(composer.last_beat, slot.slot.as_value(), payload[payload_bits:]),
+                )
+            ),
+            self.idle.eq(composer.stopped & pipeline.empty),
+            self.nak_sent.eq(slot.reverse.nak_taken),
+            self.tx_short.eq(goes_out & ~composer.long),
+            self.tx_long.eq(goes_out & composer.long),
+            self.poison_sent.eq(replay.w_end & slot.info.poison),
+        ]  # fmt: skip

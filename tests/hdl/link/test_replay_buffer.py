@@ -172,6 +172,6 @@ def test_random(beat_bytes):
     simulator.add_clock(1e-6)
     simulator.add_testbench(bench)
     simulator.run()
-    assert driver.written > 40 and driver.read > 20 and driver.passed > 8
-    assert driver.full > 20 and driver.most > driver.capacity - driver.link.long_beats
-    assert beat_bytes < 64 or driver.written > MODULUS // 2
+    assert driver.written > 40 and driver.read > 15 and driver.passed > 4
+    assert driver.full > 8 and driver.most > driver.capacity - driver.link.long_beats
+    assert beat_bytes < 64 or driver.written > 400
