@@ -3,7 +3,7 @@
 
 import pytest
 
-from isa.link import LinkState, Reason, Width
+from isa.link import FrameType, LinkState, Reason, Width
 from verif.training_bench import LINK, Bench
 
 S = LinkState
@@ -200,6 +200,66 @@ def test_capability_mismatch_fails_on_both_sides(delay):
         assert bench.state(0) == S.DETECT
 
     Bench(delay=delay, links=(LINK, other)).simulate(scenario)
+
+
+@pytest.mark.parametrize("delay", range(1, 9))
+def test_capability_mismatch_of_ends_that_come_at_different_times(delay):
+    """End 0 comes to TS1 long after the other one: it still lets the other one see why."""
+    other = LINK.with_(capability_flags=LINK.capability_flags ^ 2)
+
+    async def scenario(bench):
+        bench.lanes[1].delay = delay
+        bench.lanes[1].align_works = False
+        await bench.until(lambda b: b.state(1) == S.TS1, TIMEOUT)
+        await bench.run(100)
+        bench.lanes[1].align_works = True
+        await bench.until(lambda b: all(b.state(i) == S.FAILED for i in range(2)), TIMEOUT // 2)
+        assert bench.reasons == [[Reason.CAPABILITY]] * 2
+
+    Bench(links=(LINK, other)).simulate(scenario)
+
+
+def test_the_bound_comes_before_everything_else():
+    """What would lead on comes in the very cycle in which the bound is met: too late.  One cycle
+    earlier it is in time.
+    """
+
+    def locks(early):
+        async def scenario(bench):
+            bench.lanes[1].cut = True
+            await bench.until(lambda b: b.state(0) == S.DETECT, 10)
+            await bench.run(TIMEOUT - 1 - early)
+            bench.force(0, locked=1)
+            await bench.run(2)
+            assert bench.state(0) == (S.LOCK if early else S.FAILED)
+
+        Bench().simulate(scenario)
+
+    locks(early=0)
+    locks(early=1)
+
+
+@pytest.mark.parametrize("state", [S.TS1, S.TS2])
+def test_frames_without_end_that_never_agree(state):
+    """A frame in every cycle, each with another session: the state ends all the same."""
+
+    async def scenario(bench):
+        await bench.until(lambda b: b.state(0) == state, TIMEOUT)
+        bench.lanes[1].cut = True
+        bench.lanes[1].wire.clear()
+        end = bench.pair.ends[0]
+        bench.force(0, frame_valid=1)
+        bench.ctx.set(end.frame.type, FrameType.TS1)
+        bench.ctx.set(end.frame.version, 1)
+        bench.ctx.set(end.frame.capability, LINK.capability)
+        bench.ctx.set(end.frame.fresh, 1)
+        for n in range(TIMEOUT + 20):
+            bench.ctx.set(end.frame.session, n)
+            await bench.run(1)
+        assert Reason.TRAINING_TIMEOUT in bench.reasons[0]
+        assert bench.stay[0][S.TS1] <= TIMEOUT + 1
+
+    Bench().simulate(scenario)
 
 
 def test_wrong_lane_order_fails():
