@@ -12,7 +12,7 @@ def _cases():
         yield pytest.param(proof, id=proof.name, marks=[pytest.mark.nightly] if proof.slow else [])
 
 
-@pytest.mark.parametrize("proof", _cases())
+@pytest.mark.parametrize("proof", list(_cases()))
 def test_proof(proof):
     rows = run(proof)
     assert [row for row in rows if not row.good] == []

@@ -8,6 +8,7 @@ from verif.formal.harness import Harness
 from verif.formal.replay import Buffer, Limit, Receiver
 from verif.formal.retry import Retry
 from verif.formal.streams import Fairness, Fifo, Gate, Merge
+from verif.formal.training import Bounds
 
 INDUCTION, BOUNDED = "induction", "bounded"
 
@@ -186,6 +187,33 @@ PROOFS = (
         depth=1,
         claims={},
         slow=True,
+    ),
+    Proof(
+        name="training",
+        build=lambda **options: Bounds(**options),
+        size="any timeout up to 1000 cycles, any peer",
+        method=INDUCTION,
+        depth=1,
+        claims={
+            "leaves": Claim(
+                text="time runs in every bounded state, and no such state outlasts its timeout",
+                mutation="restarts",
+            ),
+            "start": Claim(
+                text="the receiver is enabled only once START has come in this training",
+                mutation="early",
+                depth=12,
+            ),
+            "session": Claim(
+                text="received data of two sessions of the peer never meet the same state: all is "
+                "cleared between them, whenever the peer or software resets",
+                mutation="keeps",
+                depth=24,
+            ),
+            "own": Claim(
+                text="the own session changes only together with the state", mutation="same_session"
+            ),
+        },
     ),
     Proof(
         name="fifo",
