@@ -116,10 +116,9 @@ class SequenceCheck(wiring.Component):
             m.d.sync += self.waiting.eq(1)
         with m.Elif(resumed):
             m.d.sync += self.waiting.eq(0)
-        # The end of a wait has answered a NAK that was not sent yet
         with m.If(ask | self.nak_repeat):
             m.d.sync += self.nak.eq(1)
-        with m.Elif(self.nak_taken | resumed):
+        with m.Elif(self.nak_taken):
             m.d.sync += self.nak.eq(0)
 
         with m.If(~self.enable | self.clear):
