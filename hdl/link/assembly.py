@@ -114,7 +114,8 @@ class Assembly(wiring.Component):
             after.valid.eq(current.valid - granules),
             after.start.eq(0),
         ]
-        with m.If(here_first | (current.first == NO_PACKET)):
+        # Behind its beat `first` wraps, to a number that no beat of this flit has
+        with m.If(current.first == NO_PACKET):
             m.d.comb += after.first.eq(NO_PACKET)
         with m.Else():
             m.d.comb += after.first.eq(current.first - granules)

@@ -152,6 +152,25 @@ def test_enable(beat_bytes):
 
 
 @pytest.mark.parametrize("beat_bytes", BEATS)
+@pytest.mark.parametrize("wait", range(VERDICT_CYCLES))
+def test_enable_falls_behind_a_flit(beat_bytes, wait):
+    """`enable` low for one cycle while a REPLAY flit is being checked: it does not act."""
+    link, sender = link_of(beat_bytes), Flits()
+    before, stale = [sender.replay(), sender.idle()], [sender.replay()]
+    steps = beats(link, before) + [Step(None)] * VERDICT_CYCLES + beats(link, stale)
+    steps += [Step(None)] * wait + [Step(None, enable=0)]
+    gap = len(steps)
+    after = [sender.idle(), sender.replay()]
+    steps += beats(link, after)
+    trace = run_receiver(Receiver(link), link, steps)
+    assert [cycle for cycle, _ in events(trace)] == [
+        link.cell_beats - 1 + VERDICT_CYCLES,
+        2 * link.cell_beats - 1 + VERDICT_CYCLES,
+        gap + 2 * link.cell_beats - 1 + VERDICT_CYCLES,
+    ]
+
+
+@pytest.mark.parametrize("beat_bytes", BEATS)
 def test_clear(beat_bytes):
     """Full initialisation in the middle of a delivery: all is as after reset."""
     link, sender = link_of(beat_bytes), Flits()

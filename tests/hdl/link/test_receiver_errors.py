@@ -374,7 +374,8 @@ def rough_stream(link, rng, count, model):
         if announced == Format.LONG:
             flit = sender.data(LONG_GRANULES, following, Format.LONG)
         elif kind < 0.7:
-            flit = sender.data(rng.randint(1, 3), following, poison=rng.random() < 0.1)
+            slot = {"poison": rng.random() < 0.1, "command": rng.choice([0, 0, 1, 2])}
+            flit = sender.data(rng.randint(1, 3), following, **slot)
         else:
             flit = sender.idle(following, nak=rng.random() < 0.2, command=rng.choice([0, 0, 1, 2]))
         announced, restart = following, False

@@ -411,6 +411,58 @@ def test_overflow(beat_bytes):
     assert events["limit"] == (capacity + total) // 4
 
 
+def run_plain(link, payload, open_at, cycles):
+    """[(vc, granules, first, last, poison)] on `rx`: payload is [(vc, granules, first or None)], a
+    flit each, in single beats; VCs open in cycle `open_at`.
+    """
+    dut, beats = VcBuffers(link), []
+
+    async def bench(ctx):
+        ctx.set(dut.rx.ready, 1)
+        for cycle in range(cycles):
+            ctx.set(dut.rx_open, 0xFF if cycle >= open_at else 0)
+            ctx.set(dut.deliver.valid, cycle < len(payload))
+            if cycle < len(payload):
+                vc, granules, first = payload[cycle]
+                ctx.set(dut.deliver.vc, vc)
+                ctx.set(dut.deliver.data, sum(g << 128 * i for i, g in enumerate(granules)))
+                ctx.set(dut.deliver.granules, len(granules))
+                ctx.set(dut.deliver.start, 1)
+                ctx.set(dut.deliver.first_valid, first is not None)
+                ctx.set(dut.deliver.first, first or 0)
+            rx = dut.rx.p
+            _, _, valid, *beat = await ctx.tick().sample(
+                dut.rx.valid, rx.vc, rx.granules, rx.first, rx.last, rx.poison
+            )
+            if valid:
+                beats.append(tuple(beat))
+
+    simulator = Simulator(dut)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+    return beats
+
+
+@pytest.mark.parametrize("beat_bytes", BEATS)
+def test_turns(beat_bytes):
+    """With something in all VCs each of them has every eighth beat."""
+    packet = [pack_bits(HEADER, {"granules": 1})]
+    payload = [(vc, packet, 0) for _ in range(6) for vc in range(VCS)]
+    beats = run_plain(link_of(beat_bytes), payload, len(payload), 2 * len(payload) + 5)
+    assert [vc for vc, *_ in beats] == list(range(VCS)) * 6
+
+
+@pytest.mark.parametrize("beat_bytes", BEATS)
+def test_cut_packet_does_not_wait(beat_bytes):
+    """A packet that is cut short leaves when it is cut, whatever becomes of the one behind it."""
+    header = pack_bits(HEADER, {"granules": 5})
+    payload = [(2, [header], 0), (2, [7], None), (2, [header], 0)]
+    beats = run_plain(link_of(beat_bytes), payload, 0, 30)
+    assert sum(granules for _, granules, *_ in beats) == 2, "the next one waits for its second"
+    assert beats[-1][3:] == (1, 1) and beats[0][2] == 1
+
+
 @pytest.mark.parametrize("beat_bytes", BEATS)
 def test_clear_and_congestion(beat_bytes):
     """`congestion` follows the fullest buffer in quarters; `clear` empties everything."""
