@@ -17,12 +17,15 @@ from isa.link import (
 
 @dataclass(frozen=True)
 class Granule:
-    """16 bytes in a buffer.  opens: first granule of its flit; marked: `first` points at it."""
+    """16 bytes in a buffer.  opens: first granule of its flit; marked: `first` points at it; torn:
+    what came before it has overflowed.
+    """
 
     data: bytes
     opens: bool
     marked: bool
     poison: int
+    torn: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,10 @@ class Unpacker:
         ended = []
         if granule.opens:
             self._begun = False
+        if granule.torn:
+            if self._missing:
+                ended.append(self._end(poison=1))
+            self._dropping = True
         if granule.marked:
             if self._missing:
                 self.errors += 1
@@ -91,17 +98,33 @@ class VcBuffers:
         self.returns = [CreditReturn(units) for units in link.vc_units]
         self.buffers = [deque() for _ in range(VCS)]
         self.unpackers = [Unpacker(vc) for vc in range(VCS)]
+        self._torn = [False] * VCS
 
     def deliver(self, payload):
-        """An accepted `receiver.Payload`: Reason.OVERFLOW (and nothing stored) or NONE."""
-        buffer = self.buffers[payload.vc]
-        if len(buffer) + payload.granules > self.returns[payload.vc].capacity:
-            return Reason.OVERFLOW
-        for index in range(payload.granules):
+        """An accepted `receiver.Payload`: Reason.OVERFLOW if a beat of it does not fit (that one is
+        dropped, its credit returns), else NONE.
+        """
+        reason, size = Reason.NONE, self.link.beat_granules
+        for low in range(0, payload.granules, size):
+            beat = self._beat(payload, low, min(low + size, payload.granules))
+            buffer, credit = self.buffers[payload.vc], self.returns[payload.vc]
+            if len(buffer) + len(beat) > credit.capacity:
+                credit.leave(len(beat))
+                self._torn[payload.vc] = True
+                reason = Reason.OVERFLOW
+            else:
+                buffer.extend(beat)
+                self._torn[payload.vc] = False
+        return reason
+
+    def _beat(self, payload, low, high):
+        beat = []
+        for index in range(low, high):
             data = payload.data[index * GRANULE_BYTES :][:GRANULE_BYTES]
             marked = payload.first != NO_PACKET and index == payload.first
-            buffer.append(Granule(data, index == 0, marked, payload.poison))
-        return Reason.NONE
+            torn = self._torn[payload.vc] and index == low
+            beat.append(Granule(data, index == 0, marked, payload.poison, torn))
+        return beat
 
     def take(self, vc, granules=1):
         """([packets that this completes], Reason): granules leave the buffer of a VC."""

@@ -46,17 +46,40 @@ def test_packets_across_flits(seed):
     assert got == [(each, 0) for each in packets]
 
 
-def test_buffer_holds_its_units_and_overflow_is_an_error():
+def test_buffer_holds_its_units():
     buffers = VcBuffers(LINK)
     for index in range(10):
         assert buffers.congestion == min(3, 4 * 12 * index // 128)
         assert deliver(buffers, 6, packet(12), 0) == Reason.NONE
-    assert deliver(buffers, 6, packet(9), 0) == Reason.OVERFLOW
     assert deliver(buffers, 6, packet(8), 0) == Reason.NONE
     assert buffers.congestion == 3
     assert buffers.limits == list(LINK.vc_units)
     assert len(take_all(buffers, 6)[0]) == 11
     assert buffers.limits[6] == 64 and buffers.congestion == 0
+
+
+def test_overflow_drops_a_beat_returns_its_credit_and_goes_on_at_the_next_first():
+    buffers = VcBuffers(LINK)
+    for _ in range(10):
+        deliver(buffers, 6, packet(12), 0)
+    assert deliver(buffers, 6, packet(6), 0) == Reason.NONE
+    assert deliver(buffers, 6, packet(8, tag=5)[:48], 0) == Reason.OVERFLOW
+    assert buffers.limits[6] == 32
+    assert [data for data, _ in take_all(buffers, 6)[0]] == [packet(12)] * 10 + [packet(6)]
+    deliver(buffers, 6, packet(8, tag=5)[48:] + packet(2), 5)
+    assert take_all(buffers, 6) == ([(packet(2), 0)], Reason.NONE)
+    assert buffers.limits[6] == 32 + (120 + 6 + 3 + 7) // 4
+
+
+def test_packet_torn_by_an_overflow_ends_with_poison():
+    buffers = VcBuffers(LINK)
+    for _ in range(3):
+        deliver(buffers, 6, packet(39), 0)
+    deliver(buffers, 6, packet(20)[:128], 0)
+    assert deliver(buffers, 6, packet(20)[128:], 63) == Reason.OVERFLOW
+    assert len(take_all(buffers, 6)[0]) == 3
+    deliver(buffers, 6, packet(1), 0)
+    assert take_all(buffers, 6)[0] == [(packet(20)[:128], 1), (packet(1), 0)]
 
 
 def test_poison_follows_its_packet():
