@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from hdl.chip.registers import WINDOW_BITS, RegisterPort
+from hdl.chip.registers import RegisterPort, window_bits
 from hdl.lib.axi import AxiRead, AxiWrite
 from hdl.lib.localbus import BUS_BITS, BusRequest, LocalBus
 from hdl.lib.merge import StreamMerge
@@ -40,13 +40,13 @@ class Bus(wiring.Component):
 
     PSUM, semaphores and registers are accessed in lanes of 4 bytes, one after the other; a write to
     semaphores or registers takes the lanes whose four strobes are set.  Sequencers reach HBM, SBUF
-    and PSUM; everything else, and every address without a target, answers with an error and
-    disturbs nothing.
+    and PSUM, bridges of links SBUF, PSUM and semaphores; everything else, and every address without
+    a target, answers with an error and disturbs nothing.
 
     Members
     -------
     master0 : In(LocalBus)
-        The host; master1 ..: the sequencers.
+        The host; master1 ..: the sequencers; behind them the bridges.
     hbm_read, hbm_write : Out(AxiRead), Out(AxiWrite)
     sbuf : Out(SbufNarrow), psum : Out(PsumNarrow)
     update : Out stream of SemaphoreUpdate
@@ -56,7 +56,7 @@ class Bus(wiring.Component):
 
     def __init__(self, config):
         self.config = config
-        self.masters = 1 + len(SEQUENCERS)
+        self.masters = 1 + len(SEQUENCERS) + config.links
         super().__init__(
             {
                 **{f"master{i}": In(LocalBus()) for i in range(self.masters)},
@@ -67,7 +67,7 @@ class Bus(wiring.Component):
                 "update": Out(stream.Signature(SemaphoreUpdate)),
                 "semaphore_index": Out(SEMAPHORE_BITS),
                 "semaphore_value": In(32),
-                "register": Out(RegisterPort()),
+                "register": Out(RegisterPort(window_bits(config))),
             }
         )
 
@@ -138,7 +138,12 @@ class Bus(wiring.Component):
         psum_end = PSUM_OFFSET + config.partitions * PSUM_STRIDE_BYTES
         semaphore_end = SEMAPHORE_OFFSET + SEMAPHORE_VIEW_BYTES * len(SemaphoreView)
         in_view = SEMAPHORE_VIEW_BYTES // 4
-        with m.If(request.address < config.hbm_bytes):
+        in_hbm, may_update = request.address < config.hbm_bytes, source[0]
+        if config.links:
+            bridge = Signal()
+            m.d.comb += bridge.eq(source[1 + len(SEQUENCERS) :].any())
+            in_hbm, may_update = in_hbm & ~bridge, source[0] | bridge
+        with m.If(in_hbm):
             with m.If(request.write):
                 m.next = "WRITE_HBM"
             with m.Else():
@@ -164,7 +169,7 @@ class Bus(wiring.Component):
                 m.next = "READ_PSUM"
         with m.Elif(
             in_core
-            & source[0]
+            & may_update
             & (offset >= SEMAPHORE_OFFSET)
             & (offset < semaphore_end)
             & ((offset & (SEMAPHORE_VIEW_BYTES - 1)) < in_view)
@@ -174,7 +179,7 @@ class Bus(wiring.Component):
             in_core
             & source[0]
             & (offset >= REGISTER_OFFSET)
-            & (offset < REGISTER_OFFSET + (1 << WINDOW_BITS))
+            & (offset < REGISTER_OFFSET + (1 << window_bits(config)))
         ):
             m.next = "REGISTER"
         with m.Else():
@@ -274,7 +279,8 @@ class Bus(wiring.Component):
 
     def _registers(self, m, request, offset, lane, lane_data, lane_strobes, result, next_lane):
         port = self.register
-        m.d.comb += [port.offset.eq(offset[:WINDOW_BITS] | (lane << 2)), port.data.eq(lane_data)]
+        bits = window_bits(self.config)
+        m.d.comb += [port.offset.eq(offset[:bits] | (lane << 2)), port.data.eq(lane_data)]
         with m.State("REGISTER"):
             m.d.comb += port.write.eq(request.write & lane_strobes.all())
             m.d.sync += result.word_select(lane, 32).eq(port.value)

@@ -1,4 +1,4 @@
-"""The chip: core, DMA engines, HBM ports, bus, host port, control registers."""
+"""The chip: core, DMA engines, HBM ports, bus, host port, control registers, links."""
 
 from amaranth.hdl import Module
 from amaranth.lib import wiring
@@ -9,7 +9,9 @@ from hdl.chip.axi_write_arbiter import AxiWriteArbiter
 from hdl.chip.bus import Bus
 from hdl.chip.core import Core, stall_bits
 from hdl.chip.host import HOST_ID_BITS, HostPort
-from hdl.chip.pins import axi_members, connect_master, connect_slave
+from hdl.chip.links import Links
+from hdl.chip.peer_bus import PeerBus
+from hdl.chip.pins import axi_members, connect_link, connect_master, connect_slave, link_members
 from hdl.chip.registers import ControlRegisters
 from hdl.dma.engine import DmaEngine
 from hdl.lib.check import check_stream
@@ -32,6 +34,7 @@ class Chip(wiring.Component):
     -------
     m_axi_hbm0_* .. : AXI4 masters, 128 bits, towards one memory
     s_axi_host_* : AXI4 slave, 128 bits, into the address map of `isa.address_map`
+    link0_* .. : pins of the link ports, see `hdl.link.ports.PhyPort`
     busy, error, irq : Out(1)
         See `hdl.chip.registers.ControlRegisters`.
     """
@@ -42,6 +45,8 @@ class Chip(wiring.Component):
         for port in range(config.hbm_ports):
             members |= axi_members(f"m_axi_hbm{port}", HBM_ID_BITS, master=True)
         members |= axi_members("s_axi_host", HOST_ID_BITS, master=False)
+        for port in range(config.links):
+            members |= link_members(f"link{port}", config.link)
         members |= {"busy": Out(1), "error": Out(1), "irq": Out(1)}
         if stall:
             members["stall"] = In(stall_bits(config))
@@ -60,12 +65,16 @@ class Chip(wiring.Component):
         if self._stall:
             m.d.comb += core.stall.eq(self.stall)
 
-        self._memory(m, platform, core, bus, engines)
+        ports = [(engine.read, engine.write) for engine in engines]
+        single = [host.bus, *(getattr(core, f"bus{s}") for s in range(len(SEQUENCERS)))]
+        if config.links:
+            ports, single = self._links(m, registers, bus, ports, single)
+        self._memory(m, platform, core, bus, ports)
         connect_slave(m, self, "s_axi_host", host.read, host.write)
-        connect(m, host.bus, bus.master0)
+        connect(m, single[0], bus.master0)
         connect(m, bus.register, registers.port)
         for s in range(len(SEQUENCERS)):
-            connect(m, getattr(core, f"bus{s}"), getattr(bus, f"master{1 + s}"))
+            connect(m, single[1 + s], getattr(bus, f"master{1 + s}"))
             connect(m, getattr(registers, f"sequencer{s}"), getattr(core, f"control{s}"))
         for e, engine in enumerate(engines):
             connect(m, getattr(core, f"trigger{e}"), engine.trigger)
@@ -96,12 +105,36 @@ class Chip(wiring.Component):
         ]
         return m
 
-    def _memory(self, m, platform, core, bus, engines):
-        """HBM port 0 serves instruction fetch and bus; DMA engines are spread over all ports."""
+    def _links(self, m, registers, bus, ports, single):
+        """Puts the links between the masters and what they reach in the chip: gives what is left
+        for HBM, [(AxiRead, AxiWrite)], that of the bridges behind the others, and for the bus.
+        """
+        config = self.config
+        m.submodules.peer_bus = peer_bus = PeerBus(config, masters=len(single))
+        m.submodules.links = links = Links(config)
+        for i, master in enumerate(single):
+            connect(m, master, getattr(peer_bus, f"master{i}"))
+        for i, (read, write) in enumerate([*ports, (peer_bus.read, peer_bus.write)]):
+            connect(m, read, getattr(links, f"read{i}"))
+            connect(m, write, getattr(links, f"write{i}"))
+        for p in range(config.links):
+            connect(m, getattr(registers, f"link{p}"), getattr(links, f"registers{p}"))
+            connect(m, getattr(links, f"bus{p}"), getattr(bus, f"master{len(single) + p}"))
+            connect_link(m, self, f"link{p}", getattr(links, f"phy{p}"))
+        behind = [
+            (getattr(links, f"hbm_read{i}"), getattr(links, f"hbm_write{i}"))
+            for i in range(len(ports) + config.links)
+        ]
+        return behind, [getattr(peer_bus, f"bus{i}") for i in range(len(single))]
+
+    def _memory(self, m, platform, core, bus, ports):
+        """HBM port 0 serves instruction fetch and bus; DMA engines and bridges of links are spread
+        over all ports.
+        """
         config = self.config
         for port in range(config.hbm_ports):
-            own = engines[port :: config.hbm_ports]
-            reads, writes = [engine.read for engine in own], [engine.write for engine in own]
+            own = ports[port :: config.hbm_ports]
+            reads, writes = [read for read, _ in own], [write for _, write in own]
             if port == 0:
                 reads += [getattr(core, f"fetch{s}") for s in range(len(SEQUENCERS))] + [
                     bus.hbm_read

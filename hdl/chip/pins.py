@@ -1,10 +1,11 @@
 """AXI4 pins of the chip: the standard signal names, so that FPGA tools recognise the ports, and
-their wiring.
+their wiring; pins of the links.
 """
 
 from amaranth.lib.wiring import In, Out
 
 from hdl.lib.axi import ADDRESS_BITS, DATA_BITS, LENGTH_BITS
+from hdl.link.ports import PhyPort
 from isa.geometry import WORD_BYTES
 
 _SIZE = 4
@@ -40,6 +41,19 @@ def axi_members(prefix, id_bits, *, master):
         f"{prefix}_rready": out(1),
     }
     return members
+
+
+def link_members(prefix, link):
+    """Members of the pins of a link port named `prefix`: see `hdl.link.ports.PhyPort`."""
+    members = PhyPort(link).members
+    return {f"{prefix}_{name}": member.flow(member.shape) for name, member in members.items()}
+
+
+def connect_link(m, component, prefix, phy):
+    """Drive the pins `prefix`_* of `component` from a PhyPort, as its link's side gives it."""
+    for name, member in phy.signature.members.items():
+        pin, inner = getattr(component, f"{prefix}_{name}"), getattr(phy, name)
+        m.d.comb += pin.eq(inner) if member.flow == Out else inner.eq(pin)
 
 
 def connect_master(m, component, prefix, read, write):

@@ -6,8 +6,10 @@ from operator import or_
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
 from hdl.dma.engine import DmaStatus
+from hdl.link.ports import RegisterAccess
 from hdl.sequencer.ports import SEMAPHORE_BITS, SequencerControl
 from isa.address_map import (
     CTRL_CLEAR,
@@ -17,6 +19,7 @@ from isa.address_map import (
     DMA_BLOCK_OFFSET,
     DMA_REGISTERS,
     GLOBAL_REGISTERS,
+    LINK_BLOCK_OFFSET,
     SEQUENCER_BLOCK_BYTES,
     SEQUENCER_BLOCK_OFFSET,
     SEQUENCER_REGISTERS,
@@ -25,23 +28,30 @@ from isa.address_map import (
     State,
 )
 from isa.geometry import ISA_VERSION
+from isa.link import LINK_BLOCK_BYTES
 
 WINDOW_BITS = 13
-"""Bits of a byte offset in the register window."""
+"""Bits of a byte offset in the register window of a chip without links."""
 WATCHDOG_RESET = 1 << 20
+_LINK_BLOCK_BITS = exact_log2(LINK_BLOCK_BYTES)
+
+
+def window_bits(config):
+    """Bits of a byte offset in the register window."""
+    return WINDOW_BITS + 1 if config.links else WINDOW_BITS
 
 
 class RegisterPort(wiring.Signature):
-    """One 32-bit access to the window, from the bus's side.
+    """One 32-bit access to the window of `bits` bits, from the bus's side.
 
     offset: Out, byte offset, a multiple of 4.  write: Out(1), high for one cycle with `data` valid.
     value: In(32), combinational; offsets without a register read 0 and ignore writes.
     """
 
-    def __init__(self):
+    def __init__(self, bits=WINDOW_BITS):
         super().__init__(
             {
-                "offset": Out(WINDOW_BITS),
+                "offset": Out(bits),
                 "write": Out(1),
                 "data": Out(32),
                 "value": In(32),
@@ -56,7 +66,7 @@ class ControlRegisters(wiring.Component):
     -------
     port : In(RegisterPort)
     sequencer0 .. sequencer4 : Out(SequencerControl)
-    dma0 .. : In(DmaStatus)
+    dma0 .. : In(DmaStatus), link0 .. : Out(RegisterAccess)
     clear, clearing : Out, In
         Pulse that clears semaphores, DMA counters and errors; START waits until `clearing` is low
         again.
@@ -73,9 +83,10 @@ class ControlRegisters(wiring.Component):
         self.config = config
         super().__init__(
             {
-                "port": In(RegisterPort()),
+                "port": In(RegisterPort(window_bits(config))),
                 **{f"sequencer{i}": Out(SequencerControl()) for i in range(len(SEQUENCERS))},
                 **{f"dma{i}": In(DmaStatus()) for i in range(config.dma_engines)},
+                **{f"link{p}": Out(RegisterAccess()) for p in range(config.links)},
                 "clear": Out(1),
                 "clearing": In(1),
                 "clear_errors": Out(1),
@@ -129,6 +140,8 @@ class ControlRegisters(wiring.Component):
                 for index, sequencer in enumerate(sequencers):
                     with m.If(self._is_gpr(index)):
                         m.d.comb += self.port.value.eq(sequencer.gpr_value)
+                for port in range(self.config.links):
+                    self._link(m, port)
         with m.If(self.port.write):
             for offset, target in writes.values():
                 with m.If(self.port.offset == offset):
@@ -188,6 +201,18 @@ class ControlRegisters(wiring.Component):
             + _offset(SEQUENCER_REGISTERS, "GPR")
         )
         return self.port.offset[8:] == base >> 8
+
+    def _link(self, m, index):
+        access, block = getattr(self, f"link{index}"), LINK_BLOCK_OFFSET >> _LINK_BLOCK_BITS
+        mine = Signal(name=f"link{index}_access")
+        m.d.comb += [
+            mine.eq(self.port.offset[_LINK_BLOCK_BITS:] == block + index),
+            access.offset.eq(self.port.offset),
+            access.write.eq(self.port.write & mine),
+            access.data.eq(self.port.data),
+        ]
+        with m.If(mine):
+            m.d.comb += self.port.value.eq(access.value)
 
     def _sequencer(self, m, index, sequencer, watchdog, start, cases, writes):
         base = SEQUENCER_BLOCK_OFFSET + SEQUENCER_BLOCK_BYTES * index

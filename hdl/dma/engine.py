@@ -62,8 +62,9 @@ class DmaEngine(wiring.Component):
     clear : In pulse, zeroes counters and error (START);  clear_error : In pulse, forgets the error
 
     A descriptor copies count2 x count1 x count0 rows of row_bytes bytes from any byte address to
-    any byte address of HBM or SBUF, dimension 0 innermost.  Reads run ahead of writes, into later
-    descriptors too: only semaphores order one descriptor's writes before another's reads.
+    any byte address of HBM, SBUF or a peer window, dimension 0 innermost.  Reads run ahead of
+    writes, into later descriptors too: only semaphores order one descriptor's writes before
+    another's reads.
 
     Throughput: 16 bytes a cycle; a row costs one cycle more when its source offset is above its
     destination offset (mod 16).
@@ -79,6 +80,7 @@ class DmaEngine(wiring.Component):
             config.sbuf_bytes,
             config.sbuf_stride_bytes,
             config.hbm_bytes,
+            *([config.links] if config.links else []),
         )
         super().__init__(
             {

@@ -5,6 +5,7 @@ from amaranth.lib import data
 from amaranth.utils import ceil_log2
 
 from hdl.sequencer.ports import SemaphoreUpdate
+from isa.address_map import CORE_BASE, CORE_WINDOW_BYTES, PEER_WINDOW_BITS
 from isa.geometry import WORD_BYTES
 
 DIMS = 3
@@ -27,13 +28,24 @@ DESCRIPTOR_BEATS = 8
 FETCH_AHEAD = 2
 """Descriptors fetched before the walker needs them."""
 
-WALK_BITS = 46
-"""Bits of an address while it is walked.  Rows are valid below 2^44 + 2^26 and a stride is below
-2^31, so a row that has left the map is seen as such before these bits could wrap round."""
+
+def walk_bits(config):
+    """Bits of an address while it is walked.  Rows are valid below 2^44 + 2^26, or below the end of
+    the last peer window, and a stride is below 2^31, so a row that has left the map is seen as such
+    before these bits could wrap round.
+    """
+    end = CORE_BASE + CORE_WINDOW_BYTES
+    if config.links:
+        end = (config.links + 1) << PEER_WINDOW_BITS
+    return ceil_log2(end) + 1
 
 
 def place_bits(config):
-    """Bits of a byte position in HBM, or in SBUF counted as partition * stride + byte."""
+    """Bits of a byte position in HBM, in SBUF counted as partition * stride + byte, or of an
+    address in a peer window.
+    """
+    if config.links:
+        return ceil_log2((config.links + 1) << PEER_WINDOW_BITS)
     return max(
         ceil_log2(config.hbm_bytes),
         ceil_log2(config.sbuf_stride_bytes) + ceil_log2(config.partitions),
@@ -89,7 +101,7 @@ class Ticket(data.Struct):
 
 def place_layout(config):
     """Where a row begins: `sbuf` selects the memory, `byte` counts from its start (partition *
-    stride + byte in SBUF)."""
+    stride + byte in SBUF); peer windows are like HBM, with their address."""
     return data.StructLayout({"sbuf": 1, "byte": place_bits(config)})
 
 

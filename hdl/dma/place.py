@@ -5,8 +5,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from hdl.dma.layout import WALK_BITS, place_layout
-from isa.address_map import CORE_BASE, PSUM_OFFSET, SBUF_OFFSET
+from hdl.dma.layout import place_layout, walk_bits
+from isa.address_map import CORE_BASE, PEER_WINDOW_BITS, PSUM_OFFSET, SBUF_OFFSET
 
 _WINDOW_BITS = ceil_log2(PSUM_OFFSET)
 
@@ -14,8 +14,9 @@ _WINDOW_BITS = ceil_log2(PSUM_OFFSET)
 class RowPlace(wiring.Component):
     """Checks the range [address, address + bytes), bytes > 0.
 
-    Members: `take`, `address`, `bytes` In; one cycle after `take`: `ok` (inside HBM, or inside one
-    partition of SBUF) and `place` (see `place_layout`), held until the next `take`.
+    Members: `take`, `address`, `bytes` In; one cycle after `take`: `ok` (inside HBM, inside one
+    partition of SBUF, or inside one peer window) and `place` (see `place_layout`), held until the
+    next `take`.
     """
 
     def __init__(self, config):
@@ -23,7 +24,7 @@ class RowPlace(wiring.Component):
         super().__init__(
             {
                 "take": In(1),
-                "address": In(WALK_BITS),
+                "address": In(walk_bits(config)),
                 "bytes": In(32),
                 "ok": Out(1),
                 "place": Out(place_layout(config)),
@@ -37,7 +38,8 @@ class RowPlace(wiring.Component):
         rows = stride + ceil_log2(config.partitions)
         if SBUF_OFFSET != 0 or rows > _WINDOW_BITS:
             raise ValueError(f"SBUF of {rows} address bits does not fit its window")
-        address, end = Signal(WALK_BITS), Signal(WALK_BITS + 1)
+        bits = walk_bits(config)
+        address, end = Signal(bits), Signal(bits + 1)
         row_end = Signal(33)
         with m.If(self.take):
             m.d.sync += [
@@ -54,4 +56,9 @@ class RowPlace(wiring.Component):
         ]
         with m.If(in_window):
             m.d.comb += self.place.byte.eq(address[:rows])
+        if config.links:
+            port, last = address[PEER_WINDOW_BITS:], Signal(bits + 1)
+            m.d.comb += last.eq(end - 1)
+            with m.If((port != 0) & (port <= config.links)):
+                m.d.comb += self.ok.eq(last[PEER_WINDOW_BITS:] == port)
         return m

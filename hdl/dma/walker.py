@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from hdl.dma.layout import DIMS, WALK_BITS, Ending, Job, sink_row_layout, source_row_layout
+from hdl.dma.layout import DIMS, Ending, Job, sink_row_layout, source_row_layout, walk_bits
 from hdl.dma.place import RowPlace
 from isa.address_map import DmaCause
 from isa.geometry import WORD_BYTES
@@ -44,6 +44,7 @@ class RowWalker(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
+        bits = walk_bits(self.config)
         job = self.job.p
         left = [Signal(16, name=f"left{i}") for i in range(DIMS)]
         wrap = [Signal(name=f"wrap{i}") for i in range(DIMS)]
@@ -78,7 +79,7 @@ class RowWalker(wiring.Component):
             m.d.comb += [
                 place.take.eq(step),
                 place.bytes.eq(job.row_bytes),
-                place.address.eq(self._address(m, side, first, stride, wrap, begin, step)),
+                place.address.eq(self._address(m, side, bits, first, stride, wrap, begin, step)),
             ]
             places[side] = place
         src, dst = places["src"], places["dst"]
@@ -93,9 +94,7 @@ class RowWalker(wiring.Component):
                 m.d.comb += begin.eq(self.job.valid)
                 m.d.sync += [
                     cause.eq(job.cause),
-                    beyond.eq(
-                        (job.src_address[WALK_BITS:] != 0) | (job.dst_address[WALK_BITS:] != 0)
-                    ),
+                    beyond.eq((job.src_address[bits:] != 0) | (job.dst_address[bits:] != 0)),
                 ]
                 with m.If(begin):
                     with m.If((job.cause != DmaCause.NONE) | no_work):
@@ -152,11 +151,11 @@ class RowWalker(wiring.Component):
         return m
 
     @staticmethod
-    def _address(m, side, first, stride, wrap, begin, step):
+    def _address(m, side, bits, first, stride, wrap, begin, step):
         """Running address of one side: `now[i]` is where dimension i's current row begins; one
         adder serves them all."""
-        now = [Signal(WALK_BITS, name=f"{side}{i}") for i in range(DIMS)]
-        total = Signal(WALK_BITS, name=f"{side}_next")
+        now = [Signal(bits, name=f"{side}{i}") for i in range(DIMS)]
+        total = Signal(bits, name=f"{side}_next")
         m.d.comb += total.eq(
             Mux(~wrap[0], now[0], Mux(~wrap[1], now[1], now[2]))
             + Mux(~wrap[0], stride[0], Mux(~wrap[1], stride[1], stride[2]))

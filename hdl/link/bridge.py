@@ -51,6 +51,7 @@ class Bridge(wiring.Component):
     def __init__(self, config):
         self.config = config
         link, ids = config.link, bridge_id_bits(config)
+        self.tile_parameters = (config.hbm_bytes, config.dma_engines, link.beat_bytes, link.lanes)
         super().__init__(
             {
                 "read": In(AxiRead(config, ids)),

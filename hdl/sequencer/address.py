@@ -9,6 +9,7 @@ from hdl.sequencer.layout import bind
 from isa.address_map import (
     CORE_BASE,
     CORE_WINDOW_BYTES,
+    PEER_WINDOW_BITS,
     PSUM_OFFSET,
     PSUM_STRIDE_BYTES,
     SBUF_OFFSET,
@@ -25,7 +26,7 @@ class AddressCheck(wiring.Component):
     -------
     address : In(64)
     word : Out(1)
-        A 4-byte aligned word of HBM, SBUF or PSUM.
+        A 4-byte aligned word of HBM, SBUF, PSUM or a peer window.
     descriptor : Out(1)
         Aligned like a descriptor, in HBM.
     """
@@ -53,8 +54,12 @@ class AddressCheck(wiring.Component):
         psum = _inside(
             m, "psum", offset, PSUM_OFFSET, PSUM_STRIDE_BYTES, config.partitions, config.psum_bytes
         )
+        place = hbm | (core & (sbuf | psum))
+        if config.links:
+            port = bind(m, "port", address[PEER_WINDOW_BITS:])
+            place |= (port != 0) & (port <= config.links)
         m.d.comb += [
-            self.word.eq((hbm | (core & (sbuf | psum))) & ~address[: exact_log2(_WORD)].any()),
+            self.word.eq(place & ~address[: exact_log2(_WORD)].any()),
             self.descriptor.eq(hbm & ~address[: exact_log2(DESCRIPTOR_BYTES)].any()),
         ]
         return m

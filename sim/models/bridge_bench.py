@@ -5,17 +5,40 @@ of memory and core window, masters that write, read and check.
 import random
 from collections import deque
 
-from amaranth.hdl import Elaboratable, Module
+from amaranth.hdl import Cat, Elaboratable, Module
 from amaranth.sim import Simulator
 
 from hdl.lib.axi import Resp
 from hdl.link.bridge import Bridge
 from isa.geometry import WORD_BYTES
 from isa.link import HEADER, LINK_REGISTERS, VCS, Control, pack_bits, unpack_bits
-from sim.models.axi_memory import AxiMemory, StreamWatch, Timing
+from sim.models.axi_memory import AxiMemory, Burst, StreamWatch, Timing
 
 OFFSETS = {register.name: register.offset for register in LINK_REGISTERS}
 CORE = 1 << 44
+OKAY, SLVERR = Resp.OKAY, Resp.SLVERR
+
+
+class Pin:
+    """Sets a signal when its value changes: the simulator's time goes into what Python does."""
+
+    def __init__(self, ctx, signal):
+        self.ctx, self.signal, self.value = ctx, signal, None
+
+    def set(self, value):
+        if value != self.value:
+            self.value = value
+            self.ctx.set(self.signal, value)
+
+
+def raw(payload):
+    """Sample this, and decode it with `struct` when it counts."""
+    return payload.as_value()
+
+
+def struct(payload, bits):
+    """The payload's fields of sampled bits."""
+    return payload.shape().from_bits(bits)
 
 
 class SlowMemory(AxiMemory):
@@ -44,6 +67,57 @@ class SlowMemory(AxiMemory):
         self.hidden = [entry for entry in self.hidden if entry[0] is not answer]
         return answer
 
+    async def serve_read(self, ctx, port):
+        """As of AxiMemory, for one id."""
+        watch, queue, now, offered, ready = StreamWatch("ar"), deque(), 0, False, 0
+        valid_pin, ready_pin = Pin(ctx, port.r.valid), Pin(ctx, port.ar.ready)
+        trigger = ctx.tick().sample(port.ar.valid, raw(port.ar.p), port.r.ready)
+        async for _, _, valid, address, taken in trigger:
+            now += 1
+            if offered and taken:
+                offered = False
+                queue[0].done += 1
+                if queue[0].done == queue[0].beats:
+                    queue.popleft()
+            if watch.see(valid, ready, address):
+                address = struct(port.ar.p, address)
+                queue.append(Burst(0, address.addr, self._check(address), self._due(now)))
+                self.most_reads = max(self.most_reads, len(queue))
+            if not offered and queue and queue[0].due <= now and self._moves():
+                burst, offered = queue[0], True
+                resp, word = self.peek(burst.address + burst.done * WORD_BYTES)
+                last = int(burst.done == burst.beats - 1)
+                ctx.set(port.r.p, {"data": word or 0, "resp": resp, "last": last})
+            valid_pin.set(int(offered))
+            ready = int(self._moves())
+            ready_pin.set(ready)
+
+    async def serve_write(self, ctx, port):
+        """As of AxiMemory, for one id."""
+        watch_aw, watch_w = StreamWatch("aw"), StreamWatch("w")
+        queue, answers, now, aw_ready, w_ready, answer = deque(), [], 0, 0, 0, None
+        pins = [Pin(ctx, s) for s in (port.b.valid, port.aw.ready, port.w.ready)]
+        trigger = ctx.tick().sample(
+            port.aw.valid, raw(port.aw.p), port.w.valid, raw(port.w.p), port.b.ready
+        )
+        async for _, _, aw_valid, address, w_valid, beat, b_ready in trigger:
+            now += 1
+            if answer is not None and b_ready:
+                answers.remove(answer)
+                answer = None
+            if watch_w.see(w_valid, w_ready, beat):
+                self._write_beat(queue, answers, struct(port.w.p, beat), now)
+            if watch_aw.see(aw_valid, aw_ready, address):
+                address = struct(port.aw.p, address)
+                queue.append(Burst(0, address.addr, self._check(address), 0))
+            if answer is None and answers and self._moves():
+                answer = self._choose(answers, now)
+                if answer is not None:
+                    ctx.set(port.b.p, {"resp": SLVERR if answer.error else OKAY})
+            aw_ready, w_ready = int(self._moves()), int(bool(queue) and self._moves())
+            for pin, value in zip(pins, (int(answer is not None), aw_ready, w_ready), strict=True):
+                pin.set(value)
+
 
 class CoreWindow:
     """Slave of a LocalBus: bytes at CORE + 0.., what is written noted in `writes` (cycle, address,
@@ -57,21 +131,20 @@ class CoreWindow:
 
     async def serve(self, ctx, port):
         watch, ready, answer, offered, now = StreamWatch("bus.req"), 0, None, False, 0
-        while True:
-            _, _, valid, request, taken = await ctx.tick().sample(
-                port.req.valid, port.req.p, port.resp.ready
-            )
+        req_ready, resp_valid = Pin(ctx, port.req.ready), Pin(ctx, port.resp.valid)
+        trigger = ctx.tick().sample(port.req.valid, raw(port.req.p), port.resp.ready)
+        async for _, _, valid, request, taken in trigger:
             now += 1
             if offered and taken:
                 answer, offered = None, False
             if watch.see(valid, ready, request):
                 assert answer is None, "a request before the answer of the one before"
-                answer = self._access(request, now)
+                answer = self._access(struct(port.req.p, request), now)
                 ctx.set(port.resp.p, {"data": answer[0], "error": answer[1]})
             offered |= answer is not None and self.random.random() >= self.slow
-            ctx.set(port.resp.valid, offered)
+            resp_valid.set(int(offered))
             ready = int(answer is None and self.random.random() >= self.slow)
-            ctx.set(port.req.ready, ready)
+            req_ready.set(ready)
 
     def _access(self, request, now):
         at = request.address - CORE
@@ -105,8 +178,8 @@ class Wire:
         self.packets = [0] * VCS
         self.sent = []
         self.edit = None
-        self.closed = False
-        """Nothing moves."""
+        self.closed = self.held = False
+        """Nothing moves; nothing is delivered."""
         self.clear_now = False
         self.beats = 0
 
@@ -148,46 +221,51 @@ class Wire:
         self.sent.append((vc, header))
 
     async def serve_tx(self, ctx, bridge):
-        watches = [StreamWatch(f"tx{vc}") for vc in range(VCS)]
-        ports = [getattr(bridge, f"tx{vc}") for vc in range(VCS)]
-        ready = [0] * VCS
-        while True:
-            sampled = await ctx.tick().sample(
-                bridge.lost,
-                *(p.valid for p in ports),
-                *(p.p for p in ports),
-            )
-            lost = sampled[2]
-            valid, beats = sampled[3 : 3 + VCS], sampled[3 + VCS :]
-            for vc in range(VCS):
+        served = (0, 2, 4)
+        ports = [getattr(bridge, f"tx{vc}") for vc in served]
+        others = [getattr(bridge, f"tx{vc}").valid for vc in range(VCS) if vc not in served]
+        watches = [StreamWatch(f"tx{vc}") for vc in served]
+        pins, ready = [Pin(ctx, port.ready) for port in ports], [0] * len(served)
+        trigger = ctx.tick().sample(
+            bridge.lost, Cat(others), *(p.valid for p in ports), *(raw(p.p) for p in ports)
+        )
+        async for _, _, lost, wrong, *sampled in trigger:
+            assert not wrong, "a packet on a VC that is not in use"
+            for i, vc in enumerate(served):
+                valid, beat = sampled[i], sampled[i + len(served)]
                 # In the cycle of `lost` everything is taken.
-                if watches[vc].see(valid[vc], ready[vc] or lost, beats[vc]):
-                    self._take(vc, beats[vc], lost)
+                if watches[i].see(valid, ready[i] or lost, beat):
+                    self._take(vc, struct(ports[i].p, beat), lost)
                 if lost:
                     self.dropping[vc] = self.inside[vc]
                     self.parts[vc] = []
-            for vc, port in enumerate(ports):
+                    pins[i].value = None
                 room = len(self.queues[vc]) + len(self.parts[vc]) < self.room
-                ready[vc] = int(room and not self.closed and self.random.random() >= self.stall)
-                ctx.set(port.ready, ready[vc])
+                ready[i] = int(room and not self.closed and self.random.random() >= self.stall)
+                pins[i].set(ready[i])
 
     async def serve_rx(self, ctx, bridge):
         offer, port = None, bridge.rx
-        while True:
-            _, _, ready, open_ = await ctx.tick().sample(port.ready, bridge.rx_open)
+        valid = Pin(ctx, port.valid)
+        trigger = ctx.tick().sample(port.ready, bridge.rx_open)
+        async for _, _, ready, open_ in trigger:
             if offer is not None and ready:
                 offer = None
                 self.beats += 1
             if self.clear_now:
                 offer, self.clear_now = None, False
                 self.queues = [deque() for _ in range(VCS)]
-            if offer is None and not self.closed and self.random.random() >= self.stall:
+            if (
+                offer is None
+                and not (self.closed or self.held)
+                and self.random.random() >= self.stall
+            ):
                 able = [vc for vc in range(VCS) if self._ready(vc) and open_ >> vc & 1]
                 if able:
                     vc = self.random.choice(able)
                     offer = self._beat(vc)
                     ctx.set(port.p, offer)
-            ctx.set(port.valid, offer is not None)
+            valid.set(int(offer is not None))
 
     def _ready(self, vc):
         """A full beat or the end of a packet is there."""
@@ -237,10 +315,9 @@ class Writer:
 
     async def serve(self, ctx, port):
         watch, aw, w, ready = StreamWatch("b"), False, False, 0
-        while True:
-            _, _, aw_taken, w_taken, valid, answer = await ctx.tick().sample(
-                port.aw.ready, port.w.ready, port.b.valid, port.b.p
-            )
+        pins = [Pin(ctx, s) for s in (port.aw.valid, port.w.valid, port.b.ready)]
+        trigger = ctx.tick().sample(port.aw.ready, port.w.ready, port.b.valid, raw(port.b.p))
+        async for _, _, aw_taken, w_taken, valid, answer in trigger:
             if aw and aw_taken:
                 self.addresses.popleft()
                 aw = False
@@ -248,6 +325,7 @@ class Writer:
                 self.beats.popleft()
                 w = False
             if watch.see(valid, ready, answer):
+                answer = struct(port.b.p, answer)
                 assert self.open, "an answer that nobody asked for"
                 assert answer.id == self.open.popleft(), "order of answers"
                 self.answers.append((answer.id, answer.resp))
@@ -259,10 +337,9 @@ class Writer:
             if self.go and not w and self.beats and self.random.random() >= self.stall:
                 ctx.set(port.w.p, self.beats[0])
                 w = True
-            ctx.set(port.aw.valid, aw)
-            ctx.set(port.w.valid, w)
             ready = int(self.random.random() >= self.stall)
-            ctx.set(port.b.ready, ready)
+            for pin, value in zip(pins, (int(aw), int(w), ready), strict=True):
+                pin.set(value)
 
 
 class Reader:
@@ -285,14 +362,14 @@ class Reader:
 
     async def serve(self, ctx, port):
         watch, ar, ready, words = StreamWatch("r"), False, 0, []
-        while True:
-            _, _, taken, valid, beat = await ctx.tick().sample(
-                port.ar.ready, port.r.valid, port.r.p
-            )
+        ar_valid, r_ready = Pin(ctx, port.ar.valid), Pin(ctx, port.r.ready)
+        trigger = ctx.tick().sample(port.ar.ready, port.r.valid, raw(port.r.p))
+        async for _, _, taken, valid, beat in trigger:
             if ar and taken:
                 self.open.append(self.bursts.popleft())
                 ar = False
             if watch.see(valid, ready, beat):
+                beat = struct(port.r.p, beat)
                 assert self.open, "an answer that nobody asked for"
                 identity, _, beats = self.open[0]
                 assert beat.id == identity, "order of answers"
@@ -308,9 +385,9 @@ class Reader:
                 identity, address, beats = self.bursts[0]
                 ctx.set(port.ar.p, {"id": identity, "addr": address, "len": beats - 1})
                 ar = True
-            ctx.set(port.ar.valid, ar)
+            ar_valid.set(int(ar))
             ready = int(self.random.random() >= self.stall)
-            ctx.set(port.r.ready, ready)
+            r_ready.set(ready)
 
 
 class Side:
@@ -330,10 +407,8 @@ class Side:
 
     async def watch_errors(self, ctx, _):
         """Notes the reasons of bad packets."""
-        while True:
-            _, _, reason, denied = await ctx.tick().sample(
-                self.bridge.packet_error, self.bridge.window_denied
-            )
+        trigger = ctx.tick().sample(self.bridge.packet_error, self.bridge.window_denied)
+        async for _, _, reason, denied in trigger:
             self.denied += denied
             if reason:
                 self.errors.append(reason)
@@ -466,6 +541,3 @@ class _Top(Elaboratable):
 def header(**fields):
     """Header granule."""
     return pack_bits(HEADER, fields)
-
-
-OKAY, SLVERR = Resp.OKAY, Resp.SLVERR

@@ -5,9 +5,9 @@ import random
 import pytest
 from amaranth.sim import Simulator
 
-from hdl.dma.layout import WALK_BITS
+from hdl.dma.layout import walk_bits
 from hdl.dma.place import RowPlace
-from isa.address_map import CORE_BASE, PSUM_BASE, SEMAPHORE_BASE
+from isa.address_map import CORE_BASE, PEER_WINDOW_BITS, PSUM_BASE, SEMAPHORE_BASE
 from isa.geometry import PRESETS
 
 
@@ -15,15 +15,20 @@ def expected(config, address, size):
     """(sbuf, byte) or None."""
     if address + size <= config.hbm_bytes:
         return 0, address
+    port = address >> PEER_WINDOW_BITS
+    if 1 <= port <= config.links and (address + size - 1) >> PEER_WINDOW_BITS == port:
+        return 0, address
     partition, offset = divmod(address - CORE_BASE, config.sbuf_stride_bytes)
     if 0 <= partition < config.partitions and offset + size <= config.sbuf_bytes:
         return 1, address - CORE_BASE
     return None
 
 
+@pytest.mark.parametrize("links", [0, 1, 4])
 @pytest.mark.parametrize("name", PRESETS)
-def test_place(name):
-    config = PRESETS[name]
+def test_place(name, links):
+    config = PRESETS[name].with_(links=links)
+    bits = walk_bits(config)
     rng = random.Random(name)
     stride, last = config.sbuf_stride_bytes, config.partitions - 1
     edges = [
@@ -32,8 +37,8 @@ def test_place(name):
         CORE_BASE,
         PSUM_BASE,
         SEMAPHORE_BASE,
-        1 << 45,
-        (1 << WALK_BITS) - 1,
+        *(p << PEER_WINDOW_BITS for p in range(1, 7)),
+        (1 << bits) - 1,
         CORE_BASE + config.partitions * stride,
     ]
     edges += [
@@ -55,7 +60,7 @@ def test_place(name):
                 (address, size)
                 for base in (edge, edge - size)
                 for delta in (-1, 0, 1)
-                if 0 <= (address := base + delta) < 1 << WALK_BITS
+                if 0 <= (address := base + delta) < 1 << bits
             ]
     dut = RowPlace(config)
     outcomes = set()
