@@ -166,7 +166,7 @@ PROOFS = (
         cover_depth=24,
         claims={
             "repeat": Claim(
-                text="a receiver that waits asks again in time, one that does not owes no NAK",
+                text="a receiver that waits asks again in time, one that does not never repeats",
                 mutation="no_repeat",
             )
         },
@@ -178,15 +178,6 @@ PROOFS = (
         method=INDUCTION,
         depth=1,
         claims=_CREDIT,
-    ),
-    Proof(
-        name="credit_full",
-        build=lambda **options: Credit(1024, 12, **options),
-        size="as built: 12-bit limits, 1024 units",
-        method=INDUCTION,
-        depth=1,
-        claims={},
-        slow=True,
     ),
     Proof(
         name="training",

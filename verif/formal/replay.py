@@ -199,5 +199,5 @@ class Receiver(Harness):
         with m.Elif(~silence.all()):
             m.d.sync += silence.eq(silence + 1)
         self.prove(m, "repeat", silence < limit)
-        self.prove(m, "repeat", ~rx.nak | rx.waiting)
+        self.prove(m, "repeat", ~rx.nak_repeat | rx.waiting)
         self.reach(m, "repeat", rx.nak_limit)
