@@ -4,6 +4,7 @@ of memory and core window, masters that write, read and check.
 
 import random
 from collections import deque
+from typing import Any
 
 from amaranth.hdl import Cat, Elaboratable, Module
 from amaranth.sim import Simulator
@@ -127,7 +128,8 @@ class CoreWindow:
     def __init__(self, size, *, seed=0, slow=0.3):
         self.random = random.Random(seed)
         self.data, self.slow = bytearray(self.random.randbytes(size)), slow
-        self.faults, self.writes, self.seen = set(), [], None
+        self.faults, self.writes = set(), []
+        self.seen: Any = None
 
     async def serve(self, ctx, port):
         watch, ready, answer, offered, now = StreamWatch("bus.req"), 0, None, False, 0
@@ -177,9 +179,10 @@ class Wire:
         self.inside, self.dropping = [False] * VCS, [False] * VCS
         self.packets = [0] * VCS
         self.sent = []
-        self.edit = None
+        self.edit: Any = None
         self.closed = self.held = False
         """Nothing moves; nothing is delivered."""
+        self.takes_when_lost = True
         self.clear_now = False
         self.beats = 0
 
@@ -233,10 +236,12 @@ class Wire:
             assert not wrong, "a packet on a VC that is not in use"
             for i, vc in enumerate(served):
                 valid, beat = sampled[i], sampled[i + len(served)]
-                # In the cycle of `lost` everything is taken.
-                if watches[i].see(valid, ready[i] or lost, beat):
+                # In the cycle of `lost` everything is taken, or nothing and offers may go.
+                taken = self.takes_when_lost if lost else ready[i]
+                if watches[i].see(valid, taken, beat):
                     self._take(vc, struct(ports[i].p, beat), lost)
                 if lost:
+                    watches[i].held = None
                     self.dropping[vc] = self.inside[vc]
                     self.parts[vc] = []
                     pins[i].value = None
@@ -395,7 +400,8 @@ class Side:
 
     def __init__(self, config, *, seed, stall, timing, core_bytes=1 << 14):
         rng = random.Random(seed)
-        self.bridge = Bridge(config)
+        # Any: the members of a component come from its signature, at run time.
+        self.bridge: Any = Bridge(config)
         self.memory = SlowMemory(
             bytearray(rng.randbytes(config.hbm_bytes)), timing=timing, seed=seed
         )
@@ -460,7 +466,7 @@ class BridgeBench:
             ctx.set(bridge.lost, 1)
             ctx.set(bridge.failed, int(cycles > 0))
             for vc in range(VCS):
-                ctx.set(getattr(bridge, f"tx{vc}").ready, 1)
+                ctx.set(getattr(bridge, f"tx{vc}").ready, self.there.takes_when_lost)
         self.there.clear()
         self.back.clear()
         await ctx.tick()

@@ -312,14 +312,13 @@ def test_posted_writes_do_not_hold_up_reads():
         bench.a.writer.add(0, 1024 * number, [(rng.getrandbits(128), 0xFFFF)] * 64)
     for number in range(8):
         bench.a.reader.add(0, 0x8000 + 1024 * number, 64)
-    port = bench.b.bridge.hbm_write
 
     async def script(ctx):
         await bench.b.open(ctx)
         await bench.until(ctx, lambda: bench.a.reader.done, limit=4000)
         assert not bench.a.writer.done, "the test wants writes that wait"
 
-    async def no_writes(ctx, _):
+    async def no_writes(ctx, port):
         ctx.set(port.aw.ready, 0)
 
     bench.b.memory.serve_write = no_writes
