@@ -343,16 +343,18 @@ def test_nak_once_then_repeats_then_limit(beat_bytes):
         assert not delivered(trace, link)
 
 
-def test_replay_answers_the_nak():
-    """A NAK that has not been sent is not owed any more when the REPLAY flit comes."""
+def test_nak_is_owed_until_it_is_sent():
+    """The end of the wait does not take a NAK back; `nak_taken` does, and it is not repeated."""
     link = link_of(64)
-    steps = beats(link, [Flits().replay(), Flits().data(1, sequence=1)])
-    quiet = [Step(None)] * 6
-    trace = run_receiver(
-        Receiver(link), link, steps + quiet + beats(link, [Flits().replay()]) + quiet, drain=0
-    )
+    quiet = [Step(None)] * 10
+    steps = beats(link, [Flits().replay(), Flits().data(1, sequence=1)]) + quiet
+    steps += beats(link, [Flits().replay()]) + quiet
+    steps += [Step(None, nak_taken=1), *[Step(None)] * 500]
+    trace = run_receiver(Receiver(link), link, steps, rtt=20, drain=0)
     levels = [values["reverse__nak"] for values in trace]
-    assert max(levels) == 1 and levels[-1] == 0
+    at = len(steps) - 501
+    assert levels[at] == 1 and not any(levels[at + 1 :])
+    assert totals(trace)["nak_repeats"] == 0
 
 
 # --- Everything at once ----------------------------------------------------------------------
