@@ -54,6 +54,33 @@ class StartSpoiler:
         return [s ^ 0x8001 if lane in self.lanes else s for lane, s in enumerate(symbols)]
 
 
+def test_marker_in_data_is_no_training():
+    """One step of markers, or two that are not a frame apart, may be data; five of eight lanes
+    decide.
+    """
+    link = LinkConfig(beat_bytes=32, lanes=8, deskew_depth=16)
+    channel = Channel(link, delays=[0, 5, 8, 1, 2, 3, 4, 4])
+    bench = LaneBench(link, channel)
+
+    async def script(b):
+        await b.restart()
+        cases = (((0,), 8, 0), ((0, 7), 8, 0), ((0, 9), 8, 0), ((0, 8), 4, 0), ((0, 8), 5, 1))
+        for places, hit, seen in cases:
+            first = channel.steps + 3
+
+            def spoil(number, symbols, first=first, places=places, hit=hit):
+                if number - first in places:
+                    return [MARKER_WORD] * hit + symbols[hit:]
+                return symbols
+
+            channel.spoil = spoil
+            b.events["training_seen"].clear()
+            await b.cycle(40)
+            assert len(b.events["training_seen"]) == seen, (places, hit)
+
+    bench.run(script)
+
+
 def test_start_spoiled_on_some_lanes():
     """One good START in the group is enough, be its lane the first or the last to come; none is
     not.
@@ -124,11 +151,14 @@ def test_order_bad():
     bench.run(script)
 
 
-@pytest.mark.parametrize(("beat_bytes", "lanes"), [(32, 8), (32, 4), (64, 4)])
-def test_frames_received(beat_bytes, lanes):
+@pytest.mark.parametrize(
+    ("beat_bytes", "lanes", "reversed_"), [(32, 8, True), (32, 4, False), (64, 4, False)]
+)
+def test_frames_received(beat_bytes, lanes, reversed_):
     """Content of the lowest lane of the group, or of the lowest locked one before alignment."""
     link = LinkConfig(beat_bytes=beat_bytes, lanes=lanes, deskew_depth=16)
-    bench = LaneBench(link, Channel(link, delays=[i % 5 for i in range(lanes)]))
+    delays = [i % 5 for i in range(lanes)]
+    bench = LaneBench(link, Channel(link, delays=delays, reversed_=reversed_))
     bench.frame |= {"capability": 0x2B, "want": 5, "epoch": 2, "seen": 1, "echo": 0xBEEF}
 
     async def script(b):
@@ -138,10 +168,12 @@ def test_frames_received(beat_bytes, lanes):
         aligned = list(b.frames)
         b.set(b.tx, inject_stuck=1)
         b.set(b.rx, align=0)
-        await b.until(lambda: b.levels["locked"] == (1 << lanes) - 2)
+        dead = 1 << (lanes - 1 if reversed_ else 0)
+        await b.until(lambda: b.levels["locked"] == (1 << lanes) - 1 - dead)
         b.frames.clear()
         await b.cycle(40)
-        for frames, lane in ((aligned, lanes // 2), (b.frames, 1)):
+        lowest = lanes - 1 if reversed_ else 1
+        for frames, lane in ((aligned, lanes // 2), (b.frames, lowest)):
             assert len(frames) >= 40 // 8 * link.symbol_words - 1
             stamps = []
             for _, bits in frames:

@@ -41,6 +41,7 @@ def test_every_width(beat_bytes, lanes):
     bench.run(script)
 
 
+@pytest.mark.smoke
 def test_latency():
     """A beat taken in cycle n is on the lanes in n + 1; symbols of cycle n are a beat in n + 2."""
     link = LinkConfig(beat_bytes=64, lanes=8, deskew_depth=16)
