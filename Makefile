@@ -15,10 +15,10 @@ STAMP   := $(VENV)/.ready
 export AMARANTH_USE_YOSYS := builtin
 export PYTHONHASHSEED := 0
 
-.PHONY: help setup sim test smoke nightly lint verilog report bench formal wave docs clean
+.PHONY: help setup sim test smoke nightly lint verilog report bench link-report formal wave docs clean
 
 help: ## this list
-	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "  knobs: SIM=verilator|icarus CONFIG=tiny|small|medium|trn1|trn2 PROGRAM=path TEST=filter SEED=n WAVES=1"
 
 setup: $(STAMP) ## virtual environment with everything the project needs
@@ -54,6 +54,9 @@ report: $(STAMP) ## synthesise CONFIG with Yosys: LUT, FF, DSP, BRAM by unit
 
 bench: $(STAMP) ## speed of hardware, simulation, emission and golden model as ratios against bounds
 	$(PY) -m sim.bench
+
+link-report: $(STAMP) ## efficiency, latency, goodput, area of a link in RTL simulation, plot in build/link
+	$(PY) -m sim.link_report
 
 formal: $(STAMP) ## formal proofs (docs/formal.md): what holds, covers, mutants
 	$(PY) -m verif.formal

@@ -1,0 +1,55 @@
+"""The figures of `make link-report`, over fewer cycles, against the same bars."""
+
+import pytest
+
+from sim.link_report import (
+    BARS,
+    delay_for_round_trip,
+    efficiency,
+    goodput,
+    latency,
+    meets,
+    plot,
+    predicted,
+    saturated,
+    sustained,
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "packet"),
+    [
+        ("flit_efficiency", 1, 1),
+        ("write_1k_efficiency", 64, 65),
+        ("write_256_efficiency", 16, 17),
+    ],
+)
+def test_efficiency(name, data, packet):
+    granules = packet if packet > 1 else 65
+    run = saturated(20_000, minimum=granules, maximum=granules)
+    value = efficiency(run, data, packet)
+    assert meets(name, value), value
+    assert value <= 39 / 40 * data / packet, "more than the format can carry"
+    assert meets("sustained_slots", sustained(run))
+
+
+@pytest.mark.parametrize(("name", "granules"), [("short_flit_cycles", 3), ("long_flit_cycles", 39)])
+def test_latency(name, granules):
+    value = latency(granules)
+    assert meets(name, value), value
+    assert value >= 10, "faster than the pipeline is long"
+
+
+def test_goodput():
+    """At 1e-6 over a round trip of 150 cycles: the bar, and what the closed form says."""
+    delay = delay_for_round_trip()
+    clean = saturated(20_000, minimum=65, delay=delay)
+    rate = (clean["granules_a"] + clean["granules_b"]) / clean["cycles"]
+    value = goodput(1e-6, rate, delay, 300_000)
+    assert abs(value - predicted(1e-6, 165)) < 0.01, value
+
+
+def test_plot(tmp_path):
+    plot([(1e-8, 0.999), (1e-6, 0.92)], tmp_path / "goodput.png")
+    assert (tmp_path / "goodput.png").read_bytes().startswith(b"\x89PNG")
+    assert set(BARS) >= {"goodput_ber_1e-8", "goodput_ber_1e-6", "flip_flops"}
