@@ -161,7 +161,7 @@ class EgressWrite(wiring.Component):
                     with m.If(w.p.last):
                         m.d.sync += closing.eq(1)
                         m.next = "ADDRESS"
-        semaphore = Signal()
+        semaphore, bad = Signal(), Signal()
         m.d.comb += [
             semaphore.eq(
                 (burst.address[PAGE_BITS + 2 :] == _SEMAPHORES >> PAGE_BITS + 2)
@@ -171,12 +171,13 @@ class EgressWrite(wiring.Component):
             bursts.i.valid.eq(closing),
             bursts.i.p.eq(burst),
             bursts.i.p.semaphore.eq(semaphore),
-            bursts.i.p.bad.eq(gap | self.failed | distrusted.bit_select(burst.id, 1)),
+            bad.eq(gap | self.failed | distrusted.bit_select(burst.id, 1)),
+            bursts.i.p.bad.eq(bad),
         ]
         # Words go along with a packet that will have data.
         with m.If(closing):
             m.d.sync += closing.eq(0)
-            with m.If(bursts.i.p.bad | semaphore):
+            with m.If(bad | semaphore):
                 m.d.comb += [words.rollback.eq(1), bursts.i.p.words.eq(0)]
             with m.Else():
                 m.d.comb += words.commit.eq(1)

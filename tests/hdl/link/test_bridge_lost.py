@@ -152,6 +152,37 @@ def test_nothing_hangs_on_a_link_that_never_moves():
     assert len(a.reader.results) == 30
 
 
+def test_what_waits_when_the_session_is_lost_is_refused():
+    """Bursts that had come in before are not sent in the next session, whose first writes would
+    else be seen without those before them.
+    """
+    bench = BridgeBench(TINY, seed=8, room=60)
+    a, b = bench.a, bench.b
+    bench.there.held = True
+    for number in range(30):
+        a.writer.add(number % 3, 64 * number, [(number + 1, 0xFFFF)] * 4)
+    counts = []
+
+    async def script(ctx):
+        await b.open(ctx)
+        b.memory.data[: 64 * 30] = bytes(64 * 30)
+        await bench.until(ctx, lambda: True)
+        await ctx.tick().repeat(500)
+        counts.append(len(a.writer.answers))
+        await bench.lose(ctx)
+        bench.there.held = False
+        await bench.settle(ctx)
+
+    bench.run(script)
+    resps = [resp for _, resp in a.writer.answers]
+    refused = resps.count(SLVERR)
+    sent = len(resps) - counts[0] - refused
+    assert resps == [OKAY] * counts[0] + [SLVERR] * refused + [OKAY] * sent
+    assert 3 <= refused <= 9 and sent > 5, "those held, and one of each id"
+    written = [n for n in range(30) if b.memory.data[64 * n : 64 * n + 64] != bytes(64)]
+    assert written == list(range(30 - sent, 30))
+
+
 @pytest.mark.parametrize("semaphore", [False, True])
 def test_a_loss_is_never_silent(semaphore):
     """Data were answered and then lost: the next write of that id is refused, and not sent; another
