@@ -43,12 +43,8 @@ class WeightedArbiter(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        weights = []
-        for vc in range(VCS):
-            given = self.weights[vc * WEIGHT_BITS : (vc + 1) * WEIGHT_BITS]
-            weight = Signal(WEIGHT_BITS, name=f"weight{vc}")
-            m.d.comb += weight.eq(Mux(given == 0, 1, given))
-            weights.append(weight)
+        # Whoever is current has had a flit, so a weight of 0 does the same as 1
+        weights = [self.weights.word_select(vc, WEIGHT_BITS) for vc in range(VCS)]
 
         def choose(name, current, count, asking, taken):
             """(pick, current and count behind it)."""

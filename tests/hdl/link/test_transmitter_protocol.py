@@ -251,6 +251,33 @@ def test_a_vc_without_credit_does_not_hold_up_the_others(beat_bytes):
     assert abs(got[1] - got[5]) <= 3 * LONG_GRANULES
 
 
+def test_credit_that_comes_late():
+    """Credit for a long flit that comes while a short one begins: what that takes is not there."""
+    bench = TransmitterBench(link_of(64, replay_bytes=16384), 10)
+
+    async def run(ctx):
+        await bench.grant_all(ctx, 32)
+        bench.enable = 1
+        units, gone = 32, 0
+        for first in range(1, 11):
+            for second in range(1, 6):
+                bench.acknowledge = (len([s for s in bench.flits if s["valid"]]) % MODULUS, 0)
+                while len(bench.sources[6].beats) < 40:
+                    bench.sources[6].packet(60, cut=False)
+                for _ in range(60):
+                    await bench.step(ctx)
+                for add in (first, second):
+                    units += add
+                    bench.credit = (6, units, 5, 32)
+                    await bench.step(ctx)
+                for _ in range(40):
+                    await bench.step(ctx)
+                gone = sum(slot["valid"] for slot in bench.flits)
+                assert gone == 4 * units, (first, second)
+
+    bench.simulate(run)
+
+
 def test_bad_updates_are_told_and_have_no_effect():
     bench = TransmitterBench(link_of(64, replay_bytes=8192), 7)
 
@@ -337,10 +364,18 @@ def test_window():
         sent = [s["sequence"] for s in bench.flits if s["type"] == FlitType.DATA]
         assert sent == list(range(WINDOW))
         assert bench.out["replay_full"] == 1
-        bench.acknowledge = (3, 0)
-        for _ in range(12):
-            await bench.step(ctx)
-        sent = [s["sequence"] for s in bench.flits if s["type"] == FlitType.DATA]
-        assert sent == list(range(WINDOW + 3))
+        # Long flits as well, and at the end of the window one that is announced
+        bench.rate = [1.0] * VCS
+        for more in (4, 9, 14):
+            for cycle in range(180):
+                for source in bench.sources:
+                    if not source.beats:
+                        source.packet(60, cut=False)
+                if cycle == 100:
+                    bench.acknowledge = (more, 0)
+                await bench.step(ctx)
+            data = [s for s in bench.flits if s["type"] == FlitType.DATA]
+            assert [s["sequence"] for s in data] == list(range(WINDOW + more))
+            assert any(s["format"] == Format.LONG for s in data[-5:])
 
     bench.simulate(run)
