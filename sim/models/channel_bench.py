@@ -297,6 +297,7 @@ async def drops(dut):
     await start(dut, Channel(Wires(delay=200, drop_rate=RANDOM // 400), Wires()))
     logs = await run(dut, 3000, noise(generator()))
     drops_seen = dut.ab_drops.value.to_unsigned()
+    assert all(valid == ALL for valid, _ in logs["ab"].got[210:])
     missing = 0
     for lane in range(LANES):
         sent = [data[lane] for _, _, data in logs["ab"].taken]
