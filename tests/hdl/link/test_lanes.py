@@ -8,11 +8,18 @@ import pytest
 from isa.link import SKIP_WORD, LinkConfig, Width
 from verif.lane_channel import Channel, LaneBench
 
-SIZES = [(16, 4), (32, 4), (32, 8), (64, 4), (64, 8)]
-LARGEST = pytest.param(64, 16, marks=pytest.mark.nightly)
+SIZES = [
+    (16, 4),
+    (32, 8),
+    (64, 4),
+    (64, 8),
+    pytest.param(32, 4, marks=pytest.mark.nightly),
+    pytest.param(64, 16, marks=pytest.mark.nightly),
+]
+"""Every pair that can be built."""
 
 
-@pytest.mark.parametrize(("beat_bytes", "lanes"), [*SIZES, LARGEST])
+@pytest.mark.parametrize(("beat_bytes", "lanes"), SIZES)
 def test_every_width(beat_bytes, lanes):
     """Random delays, inverted and reversed lanes, stalls on both sides, a skip step every 64."""
     link = LinkConfig(beat_bytes=beat_bytes, lanes=lanes, deskew_depth=16, skip_cycles=64)
@@ -82,7 +89,9 @@ def test_slips_to_the_boundary(beat_bytes, lanes):
     bench.run(script)
 
 
-@pytest.mark.parametrize(("beat_bytes", "lanes"), [(16, 4), (64, 4)])
+@pytest.mark.parametrize(
+    ("beat_bytes", "lanes"), [(16, 4), pytest.param(64, 4, marks=pytest.mark.nightly)]
+)
 def test_skew(beat_bytes, lanes):
     """Up to deskew_depth - 8 symbols beats arrive.  Beyond overflow is told, also where the stamp
     mark of one lane meets the next mark of another.
