@@ -98,29 +98,30 @@ class Packer(wiring.Component):
             return m
         held = Signal.like(self.o.p, name="held")
         place, put, give = Signal.like(held.granules, name="place"), Signal(), Signal()
-        begun, dropping, ends = Signal(), Signal(), Signal()
+        begun, dropping, ends, closed = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
             self.o.p.eq(held),
-            self.o.valid.eq(held.last | (held.granules == count)),
+            self.o.p.last.eq((closed << held.granules)[1:]),
+            self.o.valid.eq(closed | (held.granules == count)),
             self.i.ready.eq(~self.o.valid | self.o.ready),
             put.eq(self.i.valid & self.i.ready),
             give.eq(self.o.valid & self.o.ready),
             place.eq(Mux(self.o.valid, 0, held.granules)),
             # The packet whose granules are held is there to its end.
-            ends.eq(Mux(put, self.i.p.last, held.last)),
+            ends.eq(Mux(put, self.i.p.last, closed)),
         ]
         with m.If(give):
-            m.d.sync += [held.granules.eq(0), held.last.eq(0), begun.eq(~held.last)]
+            m.d.sync += [held.granules.eq(0), closed.eq(0), begun.eq(~closed)]
         with m.If(put & dropping):
             m.d.sync += dropping.eq(~self.i.p.last)
         with m.Elif(put):
             m.d.sync += [
                 held.data.word_select(place, GRANULE_BITS).eq(self.i.p.data),
                 held.granules.eq(place + 1),
-                held.last.eq(self.i.p.last),
+                closed.eq(self.i.p.last),
             ]
         with m.If(self.flush & ~begun & ~give & ~dropping):
-            m.d.sync += [held.granules.eq(0), held.last.eq(0)]
+            m.d.sync += [held.granules.eq(0), closed.eq(0)]
             with m.If(put | (held.granules != 0)):
                 m.d.sync += dropping.eq(~ends)
         return m
@@ -152,9 +153,9 @@ class BeatSplitter(wiring.Component):
             self.o.valid.eq(self.i.valid),
             self.i.ready.eq(self.o.ready & final),
             self.o.p.data.eq(beat.data.word_select(index, GRANULE_BITS)),
-            self.o.p.first.eq(beat.first & (index == 0)),
-            self.o.p.last.eq(beat.last & final),
-            self.o.p.poison.eq(beat.poison),
+            self.o.p.first.eq(beat.first.bit_select(index, 1)),
+            self.o.p.last.eq(beat.last.bit_select(index, 1)),
+            self.o.p.poison.eq(beat.poison.bit_select(index, 1)),
         ]
         with m.If(self.o.valid & self.o.ready):
             m.d.sync += index.eq(Mux(final, 0, index + 1))
@@ -215,6 +216,6 @@ class PacketDemux(wiring.Component):
                     m.d.comb += [fifo.i.valid.eq(self.rx.valid), self.rx.ready.eq(fifo.i.ready)]
             with m.Default():
                 m.d.comb += self.rx.ready.eq(1)
-                with m.If(self.rx.valid & self.rx.p.first):
+                with m.If(self.rx.valid & self.rx.p.first.any()):
                     m.d.comb += self.error.eq(Reason.BAD_TYPE)
         return m

@@ -25,32 +25,32 @@ HEADER_LAYOUT = layout_of(HEADER)
 
 
 def packet_beat(link):
-    """Beat of a packet on its way to the link: `granules` 1..beat_granules of them from granule 0
-    on (bits beyond are ignored); `last` on the end of the packet, `poison` on any beat marks the
-    flit that carries it.
+    """Beat of packets on their way to the link: `granules` 1..beat_granules of them from granule 0
+    on (bits beyond are ignored).  `last`: bit i: a packet ends with granule i, and what follows it
+    is the next one, in this beat or the next.  `poison` on any beat marks the flit that carries it.
     """
     return data.StructLayout(
         {
             "data": 8 * link.beat_bytes,
             "granules": range(link.beat_granules + 1),
-            "last": 1,
+            "last": link.beat_granules,
             "poison": 1,
         }
     )
 
 
 def received_beat(link):
-    """Beat of a packet from the link: the packet's granules from its header on, beat_granules of
-    them in every beat but the last one.
+    """Beat of packets from the link: `granules` of them, back to back.  Bit i of `first` and `last`:
+    granule i is a header, the last one of its packet; of `poison`: it is known to be bad.
     """
     return data.StructLayout(
         {
             "vc": VC_BITS,
             "data": 8 * link.beat_bytes,
             "granules": range(link.beat_granules + 1),
-            "first": 1,
-            "last": 1,
-            "poison": 1,
+            "first": link.beat_granules,
+            "last": link.beat_granules,
+            "poison": link.beat_granules,
         }
     )
 

@@ -13,12 +13,17 @@ from isa.link import GRANULE_BYTES, VCS
 GRANULE_BITS = 8 * GRANULE_BYTES
 
 
+def _ends(beat):
+    """The last granule of a beat is the end of a packet."""
+    return (beat.last << 1).bit_select(beat.granules, 1)
+
+
 class TransmitQueues(wiring.Component):
     """Eight queues of `link.queue_granules`, filled by a stream each, one beat a cycle together.
 
-    The stream that is served is chosen round robin among those with room for a whole beat.  A
-    packet of which `clear` has cut off the beginning is taken up to its `last` and thrown away:
-    its rest must not be taken for a packet.
+    The stream that is served is chosen round robin among those with room for a whole beat.  When
+    `clear` cuts off the beginning of a packet, all beats up to the first one that ends with the end
+    of a packet are taken and thrown away: the rest of a packet must not be taken for one.
 
     Members
     -------
@@ -59,14 +64,14 @@ class TransmitQueues(wiring.Component):
         m.submodules.arbiter = arbiter = RoundRobin(VCS)
         put = Signal(packet_beat(link))
         inside, dropping = Signal(VCS), Signal(VCS)  # of a packet; one that is thrown away
-        end, skip, begin = Signal(), Signal(), Signal()
+        end, skip, begins = Signal(), Signal(), Signal(granules)
         m.d.comb += [
             queue.clear.eq(self.clear),
             arbiter.advance.eq(1),
             put.eq(one_hot_mux(arbiter.grant, [tx.payload.as_value() for tx in streams])),
             skip.eq((arbiter.grant & dropping) != 0),
-            begin.eq((arbiter.grant & inside) == 0),
-            end.eq(put.last),
+            begins.eq(Cat((arbiter.grant & inside) == 0, put.last)),
+            end.eq(_ends(put)),
             queue.w_en.eq((arbiter.grant != 0) & ~skip),
             queue.w_vc.eq(one_hot_index(arbiter.grant, VCS)),
             queue.w_granules.eq(put.granules),
@@ -74,7 +79,7 @@ class TransmitQueues(wiring.Component):
                 Cat(
                     Cat(
                         put.data.word_select(i, GRANULE_BITS),
-                        begin if i == 0 else Const(0, 1),
+                        begins[i],
                         put.poison,
                     )
                     for i in range(granules)
@@ -93,7 +98,7 @@ class TransmitQueues(wiring.Component):
                 getattr(self, f"level{vc}").eq(level),
             ]
             with m.If(self.clear & tx.valid):
-                m.d.sync += [inside[vc].eq(~tx.p.last), dropping[vc].eq(~tx.p.last)]
+                m.d.sync += [inside[vc].eq(~_ends(tx.p)), dropping[vc].eq(~_ends(tx.p))]
             with m.Elif(self.clear):
                 m.d.sync += dropping[vc].eq(inside[vc])
             with m.Elif(arbiter.grant[vc]):

@@ -38,7 +38,7 @@ def rotate(items, offset, sign):
 
 
 class VcBuffers(wiring.Component):
-    """A FIFO of granules for each VC; packets come out in beats, each from its header on.
+    """A FIFO of granules for each VC; packets come out back to back in beats.
 
     A packet leaves while it arrives, but its last granules so far stay until more of it is there:
     so even a packet that is cut short (see Unpacker) ends with `last`, and then with `poison`.
@@ -47,8 +47,8 @@ class VcBuffers(wiring.Component):
     -------
     clear : In, pulse: full initialisation, all buffers are empty.
     deliver : In(Deliver): payload; may come in every cycle.
-    rx : Out stream of `received_beat`; VCs take turns by beats.  `poison`: a granule of this beat
-        was, or the packet ends too early; what such a packet holds is not to be used.
+    rx : Out stream of `received_beat`; VCs take turns by beats.  `poison`: the granule was, or the
+        packet ends too early with it; what such a packet holds is not to be used.
     rx_open : In(8): VCs whose consumer takes beats now.  A beat that was chosen before its bit fell
         is still offered: at most one.
     limits : Out(Limits): own credit; granules count as gone when they are chosen for `rx`.
@@ -96,7 +96,7 @@ class VcBuffers(wiring.Component):
                 Mux(unpacker.error, Reason.PACKET_LENGTH, Reason.NONE),
             )
         )
-        writes, reads, quarters = [], [], []
+        writes, reads, quarters, whole = [], [], [], []
         for vc, size in enumerate(self.sizes):
             write_at = Signal(range(size), name=f"write_at{vc}")
             read_at = Signal(range(size), name=f"read_at{vc}")
@@ -128,6 +128,10 @@ class VcBuffers(wiring.Component):
             with m.Else():
                 m.d.sync += closed.eq(0)
             check(m, platform, gone <= level, f"VC {vc}: more taken than there is")
+            # Granules that may leave: the marks of these and of what follows them are there
+            known = Signal.like(taken, name=f"known{vc}")
+            m.d.comb += known.eq(Mux(level > count, count, closed))
+            whole.append(Cat(known, level <= count))
             writes.append(write_at)
             reads.append(read_at)
             quarters.append(Mux(level[-1], 3, level[-3:-1]))
@@ -169,19 +173,22 @@ class VcBuffers(wiring.Component):
             chosen.eq(one_hot_index(arbiter.grant, VCS)),
             choose.eq(advance & (arbiter.grant != 0)),
         ]
+        known, closing = Signal.like(taken), Signal()
+        m.d.comb += Cat(known, closing).eq(one_hot_mux(arbiter.grant, whole))
         first, last, cut, granules, opens = self._window(
-            m, platform, write, unpacker, place, writes, reads, chosen, total
+            m, platform, write, unpacker, place, writes, reads, chosen, total, known, closing
         )
-        offered = Signal()
+        offered, goes_on = Signal(), Signal()
         m.d.comb += [
             taken.eq(Mux(choose, granules, 0)),
             # Refuse is taken and not offered
-            offered.eq(choose & (first | one_hot_mux(arbiter.grant, opens))),
+            offered.eq(choose & (first[0] | one_hot_mux(arbiter.grant, opens))),
+            goes_on.eq(~(last << 1).bit_select(granules, 1)),
         ]
         with m.If(choose):
             for vc, opened in enumerate(opens):
                 with m.If(arbiter.grant[vc]):
-                    m.d.sync += opened.eq(offered & ~last)
+                    m.d.sync += opened.eq(offered & goes_on)
 
         # Data: granule p of the memory in bank p mod `count`
         w_offset, w_row, w_next = place("w", deliver.vc, writes, count)
@@ -208,7 +215,7 @@ class VcBuffers(wiring.Component):
         # The beat offered: the RAM's read register, and what goes with it
         names = ("vc", "granules", "first", "last")
         beat, held = self.rx.p, {name: Signal.like(self.rx.p[name], name=name) for name in names}
-        offset, cut_short = Signal.like(r_offset, name="offset"), Signal()
+        offset, cut_short = Signal.like(r_offset, name="offset"), Signal(count)
         with m.If(advance):
             m.d.sync += [
                 self.rx.valid.eq(offered),
@@ -224,12 +231,14 @@ class VcBuffers(wiring.Component):
         for i, word in enumerate(rotate(stored, offset, 1)):
             m.d.comb += beat.data.word_select(i, GRANULE_BITS).eq(word)
             poisons.append(word[GRANULE_BITS] & (held["granules"] > i))
-        m.d.comb += beat.poison.eq(cut_short | Cat(*poisons).any())
+        m.d.comb += beat.poison.eq(cut_short | Cat(*poisons))
         check_stream(m, platform, self.rx, "rx")
         return ResetInserter(self.clear)(m)
 
-    def _window(self, m, platform, write, unpacker, place, writes, reads, chosen, total):
-        """Next beat of VC `chosen`: (first, last, cut, granules, per VC: a packet is under way).
+    def _window(self, m, platform, write, unpacker, place, writes, reads, chosen, total, known, closing):
+        """Next beat of VC `chosen`, of which `known` granules may leave, the last of them being an end if
+        `closing`: bits (first, last, cut) of its granules, their number, per VC: a packet is under
+        way.
 
         The marks are read in front of the data, and one granule further: where a packet is cut
         short only the next header shows it.  Twice as many banks as granules in a beat do that.
@@ -258,11 +267,20 @@ class VcBuffers(wiring.Component):
         window = [Signal(3, name=f"window{i}") for i in range(count + 1)]
         for signal, value in zip(window, rotate(stored, r_offset, 1), strict=False):
             m.d.comb += signal.eq(value)
-        first, last, cut = Signal(), Signal(), Signal()
+        first, last, cut = Signal(count), Signal(count), Signal(count)
         granules = Signal(range(count + 1), init=count)
-        m.d.comb += [first.eq(window[0][0]), granules.eq(count)]
+        m.d.comb += granules.eq(known)
         for i in reversed(range(count)):
-            with m.If(window[i][1] | window[i + 1][0] | window[i + 1][2]):
-                m.d.comb += [granules.eq(i + 1), last.eq(1), cut.eq(~window[i][1])]
+            (starts, ends, refuse), there = window[i], Signal(name=f"there{i}")
+            follows = window[i + 1]
+            m.d.comb += [
+                there.eq(granules > i),
+                first[i].eq(starts & there),
+                last[i].eq((ends | follows[0] | follows[2] | (known == i + 1) & closing) & there),
+                cut[i].eq(last[i] & ~ends),
+            ]
+            # Refuse leaves by itself.
+            with m.If((refuse | follows[2]) & (known > i)):
+                m.d.comb += granules.eq(i + 1)
         opens = [Signal(name=f"under_way{vc}") for vc in range(VCS)]
         return first, last, cut, granules, opens
