@@ -40,8 +40,8 @@ def packet_beat(link):
 
 
 def received_beat(link):
-    """Beat of packets from the link: `granules` of them, back to back.  Bit i of `first` and `last`:
-    granule i is a header, the last one of its packet; of `poison`: it is known to be bad.
+    """Beat of packets from the link: `granules` of them, back to back.  Bit i of `first`: granule i
+    is a header; of `last`: it ends its packet; of `poison`: it is known to be bad.
     """
     return data.StructLayout(
         {

@@ -235,10 +235,12 @@ class VcBuffers(wiring.Component):
         check_stream(m, platform, self.rx, "rx")
         return ResetInserter(self.clear)(m)
 
-    def _window(self, m, platform, write, unpacker, place, writes, reads, chosen, total, known, closing):
-        """Next beat of VC `chosen`, of which `known` granules may leave, the last of them being an end if
-        `closing`: bits (first, last, cut) of its granules, their number, per VC: a packet is under
-        way.
+    def _window(
+        self, m, platform, write, unpacker, place, writes, reads, chosen, total, known, closing
+    ):
+        """Next beat of VC `chosen`, of which `known` granules may leave, the last of them being an
+        end if `closing`: bits (first, last, cut) of its granules, their number, per VC: a packet is
+        under way.
 
         The marks are read in front of the data, and one granule further: where a packet is cut
         short only the next header shows it.  Twice as many banks as granules in a beat do that.
