@@ -204,12 +204,12 @@ def test_packets_through_a_retrain_on_crossed_lanes():
         rtt = [bench.read(i, "RTT") & 0xFFFF for i in range(2)]
         assert rtt[0] == rtt[1]
         bench.sending = True
-        await bench.run(150)
+        await bench.run(80)
         await bench.write(0, "CONTROL", CONTROL | Control.RETRAIN)
         await bench.until(lambda: bench.trace[0][-1] == LinkState.RECOVERY, 200)
         await bench.run(5)
         await bench.up()
-        await bench.run(100)
+        await bench.run(50)
         await bench.drain()
         assert sum(len(p) for side in bench.got for p in side.values()) > 20
         assert sessions == [bench.read(i, "SESSION") for i in range(2)]
@@ -232,7 +232,14 @@ def test_packets_through_a_retrain_on_crossed_lanes():
     Bench(cable).simulate(scenario)
 
 
-@pytest.mark.parametrize("delays", [(1, 1), (1, 6), (12, 12)])
+@pytest.mark.parametrize(
+    "delays",
+    [
+        (1, 6),
+        pytest.param((1, 1), marks=pytest.mark.nightly),
+        pytest.param((12, 12), marks=pytest.mark.nightly),
+    ],
+)
 def test_round_trip_of_the_real_lanes(delays):
     """Twice the channel's delay and a constant: here from the sampling of a frame to its last
     symbol on the line 8 cycles (it is 8 symbols long; the register is one of them), to the pulse
@@ -248,6 +255,7 @@ def test_round_trip_of_the_real_lanes(delays):
     Bench(Cable(delays=delays)).simulate(scenario)
 
 
+@pytest.mark.nightly
 def test_reset_of_one_side_under_traffic():
     """Port 1 is reset: both ends start from nothing, say `lost`, and what is sent afterwards
     arrives.  A packet that was half in `tx` of port 0 is ended as usual and comes to nothing.
