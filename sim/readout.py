@@ -76,6 +76,8 @@ def parse_results(config, directory, jobs, initial, hbm):
             waited = [int(text) for text in rest]
         elif word == "WRITE_ERROR":
             raise SimulationError(f"host write to {rest[0]} answered with AXI response {rest[1]}")
+        elif word == "POLL_FAILED":
+            raise SimulationError(f"{rest[0]} stayed {rest[1]}: a link did not come up")
         elif word == "HBM":
             job = jobs[len(results)]
             if waited is None:

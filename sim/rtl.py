@@ -120,7 +120,7 @@ def run_chips(
         links=links,
     )
     directory, arguments, initial = prepare_chips(
-        config, jobs, timing=timing, channels=channels, seed=seed, keep=keep
+        config, jobs, links=links, timing=timing, channels=channels, seed=seed, keep=keep
     )
     limit = sum(max(job.cycle_limit for job in jobs) + OVERHEAD_CYCLES for jobs in rounds)
     start = time.perf_counter()

@@ -19,13 +19,14 @@ from isa.address_map import (
     sequencer_register,
 )
 from isa.geometry import REGISTERS, SEMAPHORES, WORD_BYTES
-from isa.link import COUNTERS, Control
+from isa.link import COUNTERS, Control, LinkState
 from isa.windows import window_registers
 from sim.build import ROOT
 from sim.testbench import Op, Step, hbm_beats
 
 RUNS = ROOT / "build" / "runs"
 CYCLE_LIMIT = 2_000_000
+_ACTIVE = 15 << 32 | LinkState.ACTIVE
 
 
 @dataclass(frozen=True)
@@ -70,16 +71,18 @@ def prepare_directory(config, jobs, *, timing=None, seed=1, keep=None):
     return directory, _plusargs(directory, timing, seed), initial
 
 
-def prepare_chips(config, jobs, *, timing=None, channels=(), seed=1, keep=None):
-    """As prepare_directory for joined chips: [jobs of each chip], and a `sim.channel.Channel` for
-    each link; returns (folder, plusargs, [initial contents of each chip]).
+def prepare_chips(config, jobs, *, links, timing=None, channels=(), seed=1, keep=None):
+    """As prepare_directory for joined chips: [jobs of each chip], their links (see
+    `sim.testbench.PAIR`), and a `sim.channel.Channel` for each; returns (folder, plusargs, [initial
+    contents of each chip]).
     """
     directory = _folder(config, keep)
     initial = []
     for chip, own in enumerate(jobs):
         folder = directory / f"chip{chip}"
         folder.mkdir(exist_ok=True)
-        initial.append(write_script(config, own, folder, joined=True))
+        ports = [port for ends in links for end, port in ends if end == chip]
+        initial.append(write_script(config, own, folder, joined=True, ports=ports))
     arguments = _plusargs(directory, timing, seed)
     for index, channel in enumerate(channels):
         arguments += channel.plusargs(index, seed)
@@ -97,12 +100,15 @@ def _plusargs(directory, timing, seed):
     return [f"+dir={directory}", *(timing or Timing()).plusargs(seed)]
 
 
-def write_script(config, jobs, directory, *, joined=False):
+def write_script(config, jobs, directory, *, joined=False, ports=()):
     """Script and HBM contents of one chip's jobs into a folder; returns the contents.
 
-    joined: with the hosts of other chips, START and the end of a run happen together.
+    joined: with the hosts of other chips, START and the end of a run happen together.  ports: the
+    links that have to be up before the first job.
     """
-    initial, steps = [], []
+    initial = []
+    # Until both ends are ACTIVE an end that gives up makes the other one lose what it has sent.
+    steps = [Step(Op.POLL, link_register(port, "STATUS"), _ACTIVE) for port in ports]
     for index, job in enumerate(jobs):
         image = job.program.hbm_image(job.inputs)
         initial.append(image)

@@ -41,6 +41,7 @@ class Op(IntEnum):
     RESET = 6  # data cycles of reset
     STALL = 7  # data = probability of a stall in 1/256 for chip-internal streams; address = seed
     BARRIER = 8  # until the hosts of all chips are at one
+    POLL = 9  # until the 32 bits at address are data[31:0] in the bits of data[63:32]
 
 
 @dataclass(frozen=True)

