@@ -198,15 +198,17 @@ class Wire:
 
     def _take(self, vc, beat, lost):
         count = beat.granules
-        self.inside[vc] = not beat.last
-        if lost or self.dropping[vc]:
-            self.dropping[vc] &= not beat.last
-            return
         assert 1 <= count <= self.link.beat_granules
-        assert beat.last or count == self.link.beat_granules, "a beat that is not full"
+        ends = beat.last >> count - 1
+        assert beat.last == ends << count - 1, "a bridge ends its packets with their beats"
+        self.inside[vc] = not ends
+        if lost or self.dropping[vc]:
+            self.dropping[vc] &= not ends
+            return
+        assert ends or count == self.link.beat_granules, "a beat that is not full"
         for i in range(count):
             self.parts[vc].append(beat.data >> 128 * i & ((1 << 128) - 1))
-        if beat.last:
+        if ends:
             packet, self.parts[vc] = self.parts[vc], []
             self.check(vc, packet)
             if self.edit is not None:
@@ -279,20 +281,25 @@ class Wire:
         return len(head) == count or any(last for _, _, last, _ in head)
 
     def _beat(self, vc):
-        queue, data, count, poison = self.queues[vc], 0, 0, 0
-        first, last = queue[0][1], False
-        while count < self.link.beat_granules and not last:
-            granule, _, last, bad = queue.popleft()
+        """Packets back to back, or one that ends before the beat is full."""
+        queue, data, count = self.queues[vc], 0, 0
+        firsts, lasts, poisons = 0, 0, 0
+        while count < self.link.beat_granules and queue:
+            granule, first, last, poison = queue.popleft()
             data |= granule << 128 * count
-            poison |= bad
+            firsts |= first << count
+            lasts |= last << count
+            poisons |= poison << count
             count += 1
+            if last and self.random.random() < 0.5:
+                break
         return {
             "vc": vc,
             "data": data,
             "granules": count,
-            "first": int(first),
-            "last": int(last),
-            "poison": int(poison),
+            "first": firsts,
+            "last": lasts,
+            "poison": poisons,
         }
 
 

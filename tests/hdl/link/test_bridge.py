@@ -45,7 +45,6 @@ def random_range(rng, size, *, longest=1024):
             return address, length
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize("beat", BEATS)
 @pytest.mark.parametrize("stall", [0.0, 0.4])
 def test_random_traffic(beat, stall):
@@ -146,6 +145,7 @@ STROBES = {
 }
 
 
+@pytest.mark.smoke
 def test_strobes():
     """Contiguous bytes are sent, wherever they lie in the burst; others answer an error and have no
     effect."""
