@@ -32,7 +32,7 @@ WINDOW = 511
 CREDIT_BITS = 12
 NO_PACKET = 63
 """Value of `first` in a flit in which no packet begins."""
-REPLAY_FLITS = 4
+REPLAY_FLITS = 2
 """Short REPLAY flits in front of a replay."""
 ATTEMPTS = 4
 """Replays without progress before RECOVERY, recoveries without progress before a narrower width."""

@@ -89,13 +89,15 @@ struct Packet {
     uint64_t last_in;  // cycle in which the last beat was taken
 };
 
-struct Source {
+struct Source {  // packets back to back in beats
     int side, vc;
-    bool offering = false, in_packet = false, given_up = false;
+    bool offering = false, given_up = false;
     uint32_t generation = 0;
-    uint64_t number = 0;
-    int length = 0, position = 0;
-    bool queued = false;
+    uint64_t number = 0;  // of the packet in work, or the next one
+    int length = 0, position = 0;  // of the packet in work; length 0: none
+    std::vector<Packet> ends;      // packets that end in the offered beat
+    bool aligned = true;           // the offered beat ends with an end
+    bool in_packet() const { return length || offering; }
 };
 
 struct Sink {
@@ -236,32 +238,47 @@ struct Side {
         }
     }
 
+    void begin_packet(Source& s) {
+        s.generation = generation;
+        s.length = traffic.minimum + random.below(traffic.maximum - traffic.minimum + 1);
+        s.position = 0;
+    }
+
     void offer() {  // decide what the sources offer in this cycle
         for (int vc = 0; vc < VCS; vc++) {
             Source& s = source[vc];
             stream(vc, [&](uint8_t*, uint8_t& valid, uint8_t&) { valid = s.offering; });
-            if (!s.offering) {
-                if (!s.in_packet) {
-                    if (!sending || !(traffic.vcs >> vc & 1) || !random.chance(traffic.rate)) continue;
-                    s.in_packet = true;
-                    s.generation = generation;
-                    s.length = traffic.minimum + random.below(traffic.maximum - traffic.minimum + 1);
-                    s.position = 0;
-                } else if (random.chance(traffic.stall)) {
-                    continue;
-                }
-                s.offering = true;
-                stream(vc, [&](uint8_t* payload, uint8_t& valid, uint8_t&) {
-                    uint8_t buffer[BEAT + 8] = {};
-                    int count = s.length - s.position < G ? s.length - s.position : G;
-                    for (int g = 0; g < count; g++)
-                        granule(buffer + 16 * g, index, vc, s.generation, s.number, s.length, s.position + g);
-                    uint32_t tail = count | (s.position + count == s.length) << COUNT_BITS;
-                    std::memcpy(buffer + BEAT, &tail, 4);
-                    std::memcpy(payload, buffer, BEAT + 4);
-                    valid = 1;
-                });
+            if (s.offering) continue;
+            bool allowed = sending && traffic.vcs >> vc & 1 && !s.given_up;
+            if (!s.length) {
+                if (!allowed || !random.chance(traffic.rate)) continue;
+                begin_packet(s);
+            } else if (random.chance(traffic.stall)) {
+                continue;
             }
+            uint8_t buffer[BEAT + 8] = {};
+            uint32_t last = 0;
+            int count = 0;
+            s.ends.clear();
+            while (count < G && s.length) {
+                granule(buffer + 16 * count, index, vc, s.generation, s.number, s.length, s.position);
+                s.position++;
+                if (s.position == s.length) {
+                    last |= 1u << count;
+                    s.ends.push_back({s.generation, s.number++, s.length, 0});
+                    s.length = 0;
+                    if (allowed && traffic.rate >= 1 && count + 1 < G) begin_packet(s);
+                }
+                count++;
+            }
+            s.aligned = last >> (count - 1) & 1;
+            s.offering = true;
+            stream(vc, [&](uint8_t* payload, uint8_t& valid, uint8_t&) {
+                uint32_t tail = count | last << COUNT_BITS;
+                std::memcpy(buffer + BEAT, &tail, 4);
+                std::memcpy(payload, buffer, BEAT + 4);
+                valid = 1;
+            });
         }
     }
 
@@ -269,19 +286,18 @@ struct Side {
         for (int vc = 0; vc < VCS; vc++) {
             Source& s = source[vc];
             if (!s.offering) continue;
-            stream(vc, [&](uint8_t*, uint8_t& valid, uint8_t& ready) {
+            stream(vc, [&](uint8_t*, uint8_t&, uint8_t& ready) {
                 if (!ready) return;
                 s.offering = false;  // withdrawn behind the clock edge
-                s.position += s.length - s.position < G ? s.length - s.position : G;
-                if (s.position < s.length) return;
-                s.in_packet = false;
-                if (s.given_up) {  // the port has thrown it away
-                    s.given_up = false;
-                    s.number++;
+                if (s.given_up) {  // the port has thrown the beat away
+                    s.given_up = !s.aligned;
                     return;
                 }
-                expected[vc].push_back({s.generation, s.number++, s.length, cycle});
-                sent_packets++;
+                for (Packet& packet : s.ends) {
+                    packet.last_in = cycle;
+                    expected[vc].push_back(packet);
+                    sent_packets++;
+                }
             });
         }
     }
@@ -290,13 +306,12 @@ struct Side {
     void lose_sources(bool reset) {
         generation++;
         for (Source& s : source) {
-            if (!s.in_packet) continue;
-            abandoned++;
-            s.given_up = !reset;
-            if (reset) {
-                s.number++;
-                s.offering = s.in_packet = false;
-            }
+            if (s.offering || s.length) abandoned++;
+            s.given_up = !reset && (s.offering || s.length);
+            if (!reset) continue;
+            s.number += s.length != 0;
+            s.length = 0;
+            s.offering = false;
         }
     }
 
@@ -307,26 +322,18 @@ struct Side {
         }
     }
 
-    // A beat of a packet that `peer` sent.
-    void receive(Side& peer, const uint8_t* payload) {
-        int vc = bits(payload, 0, 3);
-        uint8_t data[BEAT + 8];
-        for (int i = 0; i < BEAT; i++) data[i] = bits(payload, 3 + 8 * i, 8);
-        int count = bits(payload, 3 + 8 * BEAT, COUNT_BITS);
-        bool first = bits(payload, 3 + 8 * BEAT + COUNT_BITS, 1), last = bits(payload, 4 + 8 * BEAT + COUNT_BITS, 1);
-        bool poison = bits(payload, 5 + 8 * BEAT + COUNT_BITS, 1);
+    // A granule that `peer` sent.
+    void receive_granule(Side& peer, int vc, const uint8_t* data, bool first, bool last) {
         Sink& s = sink[vc];
-        if (poison) fail("side %d VC %d: poison", index, vc);
-        if (first != (s.position == 0)) return fail("side %d VC %d: first = %d at granule %d", index, vc, first, s.position);
+        auto& queue = peer.expected[vc];
+        if (first != (s.position == 0))
+            return fail("side %d VC %d: first = %d at granule %d", index, vc, first, s.position);
         if (first) {
             unsigned __int128 h;
             std::memcpy(&h, data, 16);
-            s.current.length = unsigned(h >> 4) & 127;
-            s.current.number = uint64_t(h >> 33) & 0xFFFFFFFFFFull;
             uint32_t value = uint32_t(h >> 81);
-            s.current.generation = value & 0x7FFFFFFF;
+            s.current = {value & 0x7FFFFFFF, uint64_t(h >> 33) & 0xFFFFFFFFFFull, int(unsigned(h >> 4) & 127), 0};
             if (int(value >> 31) != peer.index) fail("side %d VC %d: packet of side %u", index, vc, value >> 31);
-            auto& queue = peer.expected[vc];
             if (!s.have_generation) {  // first packet since the start: nothing older than the sender's present one
                 while (!queue.empty() && queue.front().generation < s.current.generation) queue.pop_front();
                 if (s.current.generation < s.generation)
@@ -337,9 +344,8 @@ struct Side {
             if (s.current.generation != s.generation)
                 fail("side %d VC %d: packet of generation %u among %u", index, vc, s.current.generation, s.generation);
             // The packet may still be on its way in when its head comes out.
-            Packet awaited = queue.empty()
-                                 ? Packet{peer.source[vc].generation, peer.source[vc].number, peer.source[vc].length, 0}
-                                 : queue.front();
+            const Source& from = peer.source[vc];
+            Packet awaited = queue.empty() ? Packet{from.generation, from.number, from.length, 0} : queue.front();
             if (awaited.generation != s.current.generation || awaited.number != s.current.number ||
                 awaited.length != s.current.length)
                 fail("side %d VC %d: got packet %u/%lu of %d granules, next is %u/%lu of %d", index, vc,
@@ -347,29 +353,37 @@ struct Side {
                      (unsigned long)awaited.number, awaited.length);
         }
         if (failed) return;
-        if (count < 1 || s.position + count > s.current.length || (count != G && !last))
-            return fail("side %d VC %d: %d granules at %d of %d", index, vc, count, s.position, s.current.length);
-        for (int g = 0; g < count; g++) {
-            uint8_t want[16];
-            granule(want, peer.index, vc, s.current.generation, s.current.number, s.current.length, s.position + g);
-            if (std::memcmp(want, data + 16 * g, 16))
-                return fail("side %d VC %d: packet %lu granule %d differs", index, vc,
-                            (unsigned long)s.current.number, s.position + g);
-        }
-        s.position += count;
-        granules += count;
+        uint8_t want[16];
+        granule(want, peer.index, vc, s.current.generation, s.current.number, s.current.length, s.position);
+        if (std::memcmp(want, data, 16))
+            return fail("side %d VC %d: packet %lu granule %d differs", index, vc, (unsigned long)s.current.number,
+                        s.position);
+        s.position++;
+        granules++;
         if (last != (s.position == s.current.length))
-            return fail("side %d VC %d: last = %d behind granule %d of %d", index, vc, last, s.position, s.current.length);
+            return fail("side %d VC %d: last = %d behind granule %d of %d", index, vc, last, s.position,
+                        s.current.length);
         if (!last) return;
         s.position = 0;
         packets++;
-        auto& queue = peer.expected[vc];
         if (queue.empty()) return fail("side %d VC %d: end of a packet that has not ended", index, vc);
         uint64_t latency = cycle - queue.front().last_in;
         if (latency < latency_minimum) latency_minimum = latency;
         if (latency > latency_maximum) latency_maximum = latency;
         latency_sum += latency;
         queue.pop_front();
+    }
+
+    void receive(Side& peer, const uint8_t* payload) {
+        int vc = bits(payload, 0, 3), tail = 3 + 8 * BEAT;
+        uint8_t data[BEAT];
+        for (int i = 0; i < BEAT; i++) data[i] = bits(payload, 3 + 8 * i, 8);
+        int count = bits(payload, tail, COUNT_BITS);
+        uint32_t first = bits(payload, tail + COUNT_BITS, G), last = bits(payload, tail + COUNT_BITS + G, G);
+        if (bits(payload, tail + COUNT_BITS + 2 * G, G)) fail("side %d VC %d: poison", index, vc);
+        if (count < 1 || count > G) fail("side %d VC %d: %d granules in a beat", index, vc, count);
+        for (int i = 0; i < count && !failed; i++)
+            receive_granule(peer, vc, data + 16 * i, first >> i & 1, last >> i & 1);
     }
 
     uint32_t read(uint32_t offset) {
@@ -468,7 +482,7 @@ static bool both_active() { return sides[0].active() && sides[1].active(); }
 static bool drained() {
     for (auto& s : sides)
         for (int vc = 0; vc < VCS; vc++)
-            if (!s.expected[vc].empty() || s.source[vc].in_packet) return false;
+            if (!s.expected[vc].empty() || s.source[vc].in_packet()) return false;
     return true;
 }
 

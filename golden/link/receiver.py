@@ -129,16 +129,14 @@ class Receiver:
         self.nak_timer += 1
 
     def _cell(self, cell):
-        """One cell in HUNT: only a REPLAY flit without fault counts."""
+        """One cell in HUNT: only a short flit without fault counts; it ends HUNT."""
         ignored = Received(Verdict.HUNTED, Format.SHORT)
         if not is_sealed(cell, self.session):
             return ignored
-        slot, _ = parse(cell)
-        if slot["epoch"] != self.epoch or slot["type"] != FlitType.REPLAY:
+        slot, body = parse(cell)
+        if slot["epoch"] != self.epoch or slot_reason(slot, Format.SHORT) != Reason.NONE:
             return ignored
-        if slot_reason(slot, Format.SHORT) != Reason.NONE:
-            return ignored
-        return self._good(slot, b"", Format.SHORT)
+        return self._good(slot, body, Format.SHORT)
 
     def _flit(self, flit, flit_format):
         if not is_sealed(flit, self.session):

@@ -11,7 +11,6 @@ import numpy as np
 from isa.link import (
     ATTEMPTS,
     LINK_VERSION,
-    REPLAY_FLITS,
     RESTART_CYCLES,
     Command,
     FrameType,
@@ -20,7 +19,7 @@ from isa.link import (
     Width,
 )
 
-EQUAL_FRAMES = REPLAY_FLITS
+EQUAL_FRAMES = 4
 """Frames in a row that must agree."""
 TS2_FRAMES = 8
 RECOVERY_FRAMES = 16

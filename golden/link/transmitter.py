@@ -62,8 +62,8 @@ class Transmitter:
     counts: events by the names of COUNTERS.
     """
 
-    def __init__(self, link, weights=(1,) * VCS, insist=False):
-        self.link, self._insist, self._deaf = link, insist, False
+    def __init__(self, link, weights=(1,) * VCS):
+        self.link = link
         self.arbiter = Arbiter(weights)
         self.credits = [CreditCounter() for _ in range(VCS)]
         self.queues = [deque() for _ in range(VCS)]
@@ -95,7 +95,6 @@ class Transmitter:
 
     def acknowledge(self, acknowledge, nak):
         """From a good flit.  BAD_ACKNOWLEDGE, REPLAY_LIMIT or NONE."""
-        self._deaf = False
         distance = (acknowledge - self.base) % MODULUS
         if self.outstanding < distance <= MODULUS // 2:
             return Reason.BAD_ACKNOWLEDGE
@@ -162,7 +161,8 @@ class Transmitter:
     # Composer
 
     def beat(self, expected, nak_owed, limits, congestion, session, epoch):
-        """(bytes of the next beat or None, whether the owed NAK stands in it).
+        """(bytes of the next beat or None, whether the owed NAK stands in it).  Only short flits
+        carry a NAK.
 
         The arguments are the receiver's `expected` and `nak`, the VC buffers' limits and
         congestion, and the own session and epoch, all of this cycle.
@@ -177,15 +177,12 @@ class Transmitter:
         if work.beat < self._beats(work.flit_format):
             data = work.entry.data if work.entry else b""
             return data[low : low + size].ljust(size, b"\0"), False
-        slot = self._slot(expected, nak_owed, limits, congestion, epoch)
+        nak = bool(nak_owed) and work.flit_format == Format.SHORT
+        slot = self._slot(expected, nak, limits, congestion, epoch, delayed=nak_owed and not nak)
         flit = build(work.flit_format, work.entry.data if work.entry else b"", slot, session)
         self._work = None
         self._count(work, slot)
-        if nak_owed and self._insist:
-            if self._deaf and not self.owed:
-                self._rewind_from_base()
-            self._deaf = True
-        return flit[low:], bool(nak_owed)
+        return flit[low:], nak
 
     def _beats(self, flit_format):
         return self.link.long_beats if flit_format == Format.LONG else self.link.cell_beats
@@ -205,6 +202,8 @@ class Transmitter:
                 self.pointer, self._rewind = self.base, False
             return Work(Format.SHORT, FlitType.REPLAY)
         if replaying:
+            if self._entries[self.pointer].flit_format == Format.LONG:  # not announced
+                return Work(Format.SHORT, FlitType.CONTROL)
             return self._replayed()
         vc = self.arbiter.pick(self._eligible(Format.SHORT))
         if vc is None:
@@ -244,18 +243,18 @@ class Transmitter:
         self.counts["POISON_SENT"] += poison
         return Work(flit_format, FlitType.DATA, entry)
 
-    def _slot(self, expected, nak_owed, limits, congestion, epoch):
+    def _slot(self, expected, nak, limits, congestion, epoch, *, delayed):
         work = self._work
         assert work is not None
         a_vc, b_vc = self._credit_vcs(limits)
         self._told[a_vc], self._told[b_vc] = limits[a_vc], limits[b_vc]
         self._slots += 1
-        self._announced = self._next_format()
+        self._announced = self._next_format(delayed)
         position = self.next if self.pointer is None else self.pointer
         slot = {
             "sequence": (position - 1) % MODULUS,
             "acknowledge": expected,
-            "nak": int(nak_owed),
+            "nak": int(nak),
             "first": NO_PACKET,
             "credit_a_vc": a_vc,
             "credit_a": limits[a_vc],
@@ -279,10 +278,10 @@ class Transmitter:
         changed = (vc for vc in others if limits[vc] != self._told[vc])
         return a_vc, next(changed, others[0])
 
-    def _next_format(self):
+    def _next_format(self, nak_delayed):
         """Format of the flit behind the one in work; chooses the VC of a long one."""
         self._long_vc = None
-        if self.owed or self._stopping:
+        if self.owed or self._stopping or nak_delayed:
             return Format.SHORT
         if self._is_replaying:
             return self._entries[self.pointer].flit_format
@@ -324,7 +323,7 @@ class Transmitter:
         if self.owed:
             return Reason.NONE
         self._rewind_from_base()
-        self.failed += 1
+        self.failed += bool(self.outstanding)
         self.counts["REPLAYS"] += 1
         return Reason.REPLAY_LIMIT if self.failed >= ATTEMPTS else Reason.NONE
 

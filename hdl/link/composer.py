@@ -67,6 +67,7 @@ class Composer(wiring.Component):
         super().__init__(
             {
                 "clear": In(1),
+                "nak": In(1),
                 "move": In(1),
                 "enable": In(1),
                 "stop_command": In(COMMAND_BITS),
@@ -267,7 +268,14 @@ class Composer(wiring.Component):
         m.d.comb += [
             owed_behind.eq(owed - self.owed_sent),
             may_follow.eq((Cat(self.outstanding, 0) + self.send < WINDOW) & self.room_long),
-            may_announce.eq(self.last_beat & ~drain & self.enable & (owed_behind == 0)),
+            # A NAK goes out in a short flit
+            may_announce.eq(
+                self.last_beat
+                & ~drain
+                & self.enable
+                & (owed_behind == 0)
+                & ~(self.nak & self.long)
+            ),
             pointer_behind.eq(self.pointer + self.resend),
             at_behind.eq(self.at + 1),
             replay_behind.eq(pointer_behind != self.next),

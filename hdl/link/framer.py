@@ -14,7 +14,7 @@ from amaranth.lib.wiring import In, Out
 from hdl.link.crc import BeatCrc, multiply, register_rows, step
 from hdl.link.ports import REASON_BITS, SLOT_LAYOUT
 from hdl.link.slot_check import SlotCheck
-from isa.link import CELL_BYTES, CRC_BITS, CRC_INIT, GRANULE_BYTES, LONG_CELLS, FlitType, Reason
+from isa.link import CELL_BYTES, CRC_BITS, CRC_INIT, GRANULE_BYTES, LONG_CELLS, Reason
 
 VERDICT_CYCLES = 3
 """Cycles from the last beat of a flit on `i_data` to its verdict."""
@@ -89,14 +89,13 @@ class Framer(wiring.Component):
         cell_2, slot_2 = Signal(), Signal(SLOT_LAYOUT, reset_less=True)
         short_2 = Signal(REASON_BITS, reset_less=True)
         long_2 = Signal(REASON_BITS, reset_less=True)
-        replay_2, epoch_2 = Signal(reset_less=True), Signal(reset_less=True)
+        epoch_2 = Signal(reset_less=True)
         m.d.comb += rules.slot.eq(slot_1)
         m.d.sync += [
             cell_2.eq(cell_1 & run),
             slot_2.eq(slot_1),
             short_2.eq(rules.short),
             long_2.eq(rules.long),
-            replay_2.eq(slot_1.type == FlitType.REPLAY),
             epoch_2.eq(slot_1.epoch == self.peer_epoch),
         ]
 
@@ -115,7 +114,7 @@ class Framer(wiring.Component):
             ends.eq(hunt | ~long | (cell == LONG_CELLS - 1)),
             now.eq(cell_2 & ends & run),
             reason.eq(Mux(long & ~hunt, long_2, short_2)),
-            good.eq(now & sealed & epoch_2 & (reason == Reason.NONE) & (~hunt | replay_2)),
+            good.eq(now & sealed & epoch_2 & (reason == Reason.NONE)),
             lost.eq(now & ~hunt & ~sealed),
             drop.eq(now & ~hunt & sealed & ~epoch_2),
             broken.eq(now & ~hunt & sealed & epoch_2 & (reason != Reason.NONE)),

@@ -247,6 +247,7 @@ class Transmitter(wiring.Component):
                 )
             ),
             composer.move.eq(pipeline.move),
+            composer.nak.eq(self.reverse.nak),
             pipeline.clear.eq(self.clear),
             pipeline.flush.eq(self.flush),
             pipeline.session.eq(self.session),

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from sim.build import _MAKE_VALUES, ROOT, verilator_binary
+from sim.build import MAKE_VALUES, ROOT, verilator_binary
 
 MODELS = ROOT / "sim" / "models"
 SOURCES = [MODELS / "hbm_check.sv", MODELS / "hbm.sv"]
@@ -71,7 +71,7 @@ def verilator_model(tmp_path_factory):
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "MAKEFLAGS": " ".join(_MAKE_VALUES)},
+        env={**os.environ, "MAKEFLAGS": " ".join(MAKE_VALUES)},
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return folder / "Vhbm_check"
