@@ -19,6 +19,7 @@ from isa.link import (
     LinkConfig,
     Reason,
     pack_bits,
+    unpack_bits,
 )
 from verif.icarus import assert_same
 
@@ -30,8 +31,18 @@ def link_of(beat_bytes, units=UNITS):
     return LinkConfig(beat_bytes=beat_bytes, lanes=4, vc_units=units)
 
 
+def split(data, count, *masks):
+    """[(bytes, bit of each mask)] of the `count` granules of a beat; masks are 0 beyond them."""
+    assert not any(mask >> count for mask in masks), "a mark beyond the granules"
+    body = data.to_bytes(max(64, GRANULE_BYTES * count), "little")
+    return [
+        (body[GRANULE_BYTES * i :][:GRANULE_BYTES], *(mask >> i & 1 for mask in masks))
+        for i in range(count)
+    ]
+
+
 class Source:
-    """Granules of one VC: (bytes, named in `first`), by packets of random length.
+    """Granules of one VC: (bytes, named in `first`, end), by packets of random length.
 
     faults: share of packets that lie: a header that says too much, too little or nothing possible,
     and beginnings that are named in the wrong place or not at all.
@@ -61,40 +72,61 @@ class Source:
             header = pack_bits(HEADER, {"granules": said, "address": rng.randrange(1 << 48)})
             bodies = [header.to_bytes(GRANULE_BYTES, "little")]
             bodies += [rng.randbytes(GRANULE_BYTES) for _ in range(length - 1)]
-            self.granules += [(body, index == named) for index, body in enumerate(bodies)]
+            self.granules += [
+                (body, index == named, index == length - 1) for index, body in enumerate(bodies)
+            ]
 
     def take(self, count):
-        """(granules, index of the first one that is named or None); one name in a flit."""
+        """(granules, index of the first one that is named or None, bits: it is an end); one name in
+        a flit.
+        """
         self.refill()
         taken = [self.granules.popleft() for _ in range(count)]
-        names = [index for index, (_, named) in enumerate(taken) if named]
-        return [body for body, _ in taken], names[0] if names else None
+        names = [index for index, (_, named, _) in enumerate(taken) if named]
+        ends = [end for _, _, end in taken]
+        return [body for body, _, _ in taken], names[0] if names else None, ends
 
 
 class Bench:
     """VcBuffers with a sender that keeps to its credit and a consumer; checks every cycle.
 
     Packets are compared by VC with those of the golden unpacker, and each limit with the granules
-    that have come out.
+    that have come out.  Without faults the size of each beat and the poison of each granule are
+    known too.  clear_at: cycles with `clear`: everything begins anew.
+
+    joints, cuts, refuse_at: granules of a beat behind which, in the same beat, a packet follows on
+    `rx`, and one that was cut short; on `deliver`, refuse begins (1) or ends (0).
     """
 
     def __init__(self, link, seed, *, sources=None, faults=0.0, ready=0.8, closed=(), busy=0.9,
-                 rx_open=None, poison=0.15):  # fmt: skip
+                 rx_open=None, poison=0.15, clear_at=()):  # fmt: skip
         self.link, self.rng = link, random.Random(seed)
         self.sources = sources or [Source(self.rng, faults) for _ in range(VCS)]
         self.ready, self.closed, self.busy, self.poison = ready, closed, busy, poison
         self.rx_open = rx_open or (lambda cycle: 0xFF)
         self.dut = VcBuffers(link)
         self.capacity = [4 * units for units in link.vc_units]
-        self.models = [Unpacker(vc) for vc in range(VCS)]
-        self.sent, self.out = [0] * VCS, [0] * VCS
-        self.expected = [[] for _ in range(VCS)]
-        self.got = [[] for _ in range(VCS)]
+        self.exact, self.clear_at = not faults, clear_at
         self.errors = self.expected_errors = 0
         self.refuse = False
         self.cycles = self.beats_out = self.granules_in = 0
-        self.pending = deque()
+        self.joints, self.cuts, self.refuse_at, self.mixed_poison = set(), set(), set(), 0
+        self.lives = []  # packets of the times before each clear
+        self._begin()
         self.patience = 520 if faults else 30  # refuse is thrown away a granule a cycle
+
+    def _begin(self):
+        """As after reset."""
+        self.models = [Unpacker(vc) for vc in range(VCS)]
+        self.sent, self.out = [0] * VCS, [0] * VCS
+        self.written = [[0] * VCS] * 2  # in front of this cycle, and of the one before
+        self.ends = [[] for _ in range(VCS)]  # granules sent up to each end
+        self.marks = [deque() for _ in range(VCS)]  # poison of each granule
+        self.expected = [[] for _ in range(VCS)]
+        self.got = [[] for _ in range(VCS)]
+        self.parts, self.poisons = [b""] * VCS, [0] * VCS
+        self.pending = deque()
+        self.held, self.was_open = None, 0
 
     def flit(self, limits):
         """Beats of one flit of a random VC that has credit, or None."""
@@ -105,8 +137,10 @@ class Bench:
         return self.beats_of(vc, room) if room else None
 
     def beats_of(self, vc, count):
-        granules, first = self.sources[vc].take(count)
+        granules, first, ends = self.sources[vc].take(count)
         poison = self.rng.random() < self.poison
+        self.ends[vc] += [self.sent[vc] + i + 1 for i, end in enumerate(ends) if end]
+        self.marks[vc] += [int(poison)] * count
         full = self.link.beat_granules
         beats = []
         self.sent[vc] += count
@@ -119,7 +153,10 @@ class Bench:
             errors = self.models[vc].errors
             for index, body in enumerate(part, low):
                 granule = Granule(body, index == 0, index == first, int(poison))
+                before = self.models[vc]._dropping
                 self.expected[vc] += self.models[vc].granule(granule)
+                if self.models[vc]._dropping != before:
+                    self.refuse_at.add((index - low, int(not before)))
             self.expected_errors += self.models[vc].errors > errors
         return beats
 
@@ -135,25 +172,63 @@ class Bench:
         return self
 
     def _drive(self, ctx, limits, sending):
+        """(VC, granules) that are delivered in this cycle."""
         deliver = self.dut.deliver
         if not self.pending and sending and self.rng.random() < self.busy:
             self.pending += self.flit(limits) or []
         ctx.set(deliver.valid, bool(self.pending))
-        if self.pending:
-            names = ("vc", "data", "granules", "start", "first_valid", "first", "poison")
-            for name, value in zip(names, self.pending.popleft(), strict=True):
-                ctx.set(getattr(deliver, name), value)
+        if not self.pending:
+            return 0, 0
+        beat = self.pending.popleft()
+        names = ("vc", "data", "granules", "start", "first_valid", "first", "poison")
+        for name, value in zip(names, beat, strict=True):
+            ctx.set(getattr(deliver, name), value)
+        return beat[0], beat[2]
+
+    def _size(self, vc):
+        """Granules of a beat that was chosen one cycle ago: full if one more than that is there,
+        else all up to the last end.
+        """
+        full, there = self.link.beat_granules, self.written[1][vc]
+        if there - self.out[vc] > full:
+            return full
+        return max(end for end in self.ends[vc] if end <= there) - self.out[vc]
+
+    def _take(self, beat):
+        """A beat is taken from `rx`."""
+        vc, count, full = beat["vc"], beat["granules"], self.link.beat_granules
+        self.beats_out += 1
+        assert 1 <= count <= full and (count == full or beat["last"] >> count - 1 & 1)
+        marks = [beat[name] for name in ("first", "last", "poison")]
+        granules = split(beat["data"], count, *marks)
+        seen = set()
+        for i, (body, first, last, poison) in enumerate(granules):
+            assert first == (not self.parts[vc]), f"VC {vc}: `first` out of place"
+            self.parts[vc] += body
+            self.poisons[vc] |= poison
+            if self.exact:
+                assert poison == self.marks[vc].popleft(), f"VC {vc}: poison of one granule"
+            if last:
+                said = unpack_bits(HEADER, int.from_bytes(self.parts[vc][:16], "little"))
+                if i < count - 1:
+                    self.joints.add(i)
+                    if said["granules"] != len(self.parts[vc]) // GRANULE_BYTES:
+                        self.cuts.add(i)
+                seen.add(self.poisons[vc])
+                self.got[vc].append(Packet(vc, self.parts[vc], self.poisons[vc]))
+                self.parts[vc], self.poisons[vc] = b"", 0
+        self.mixed_poison += seen == {0, 1}
 
     async def _bench(self, ctx, cycles, drain):
-        dut, size = self.dut, GRANULE_BYTES
+        dut, idle = self.dut, 0
         limits = [ctx.get(getattr(dut.limits, f"limit{vc}")) for vc in range(VCS)]
         assert limits == list(self.link.vc_units)
-        parts, poisons, held, was_open = [b""] * VCS, [0] * VCS, None, 0
-        idle = 0
         fields = ("vc", "data", "granules", "first", "last", "poison")
         while self.cycles < cycles or (idle < self.patience and self.cycles < cycles + drain):
-            self._drive(ctx, limits, self.cycles < cycles)
+            sent_vc, sent = self._drive(ctx, limits, self.cycles < cycles)
             now_open = self.rx_open(self.cycles) & ~sum(1 << vc for vc in self.closed)
+            clear = self.cycles in self.clear_at
+            ctx.set(dut.clear, clear)
             ctx.set(dut.rx_open, now_open)
             ctx.set(dut.rx.ready, self.rng.random() < self.ready)
             _, _, valid, ready, error, *rest = await ctx.tick().sample(
@@ -165,29 +240,32 @@ class Bench:
             beat = dict(zip(fields, rest, strict=False))
             self.errors += error != 0
             self.refuse |= error != 0
-            vc, count = beat["vc"], beat["granules"]
+            vc, held = beat["vc"], self.held
             if valid and held is None:
-                assert was_open >> vc & 1, f"cycle {self.cycles}: a beat of VC {vc}, not open"
-                self.out[vc] += count
+                assert self.was_open >> vc & 1, f"cycle {self.cycles}: a beat of VC {vc}, not open"
+                if self.exact:
+                    assert beat["granules"] == self._size(vc), f"cycle {self.cycles}: size"
+                self.out[vc] += beat["granules"]
             assert held is None or (valid and held == beat), f"cycle {self.cycles}: not held"
-            held = beat if valid and not ready else None
+            self.held = beat if valid and not ready else None
             if valid and ready:
-                self.beats_out += 1
-                full = self.link.beat_granules
-                assert 1 <= count <= full and (beat["last"] or count == full)
-                assert beat["first"] == (not parts[vc]), f"VC {vc}: `first` out of place"
-                parts[vc] += beat["data"].to_bytes(size * full, "little")[: size * count]
-                poisons[vc] |= beat["poison"]
-                if beat["last"]:
-                    self.got[vc].append(Packet(vc, parts[vc], poisons[vc]))
-                    parts[vc], poisons[vc] = b"", 0
+                self._take(beat)
             if not self.refuse:
                 assert limits == [
                     (capacity + out) // 4 % 4096
                     for capacity, out in zip(self.capacity, self.out, strict=True)
                 ], f"cycle {self.cycles}: credit"
             idle = 0 if valid or self.pending else idle + 1
-            was_open = now_open
+            self.was_open = now_open
+            now = list(self.written[0])
+            now[sent_vc] += sent
+            self.written = [now, self.written[0]]
+            if clear:
+                self.lives.append((self.got, self.parts, self.held, self.pending))
+                self._begin()
+                limits = list(self.link.vc_units)
+                for source in self.sources:
+                    source.granules.clear()
             self.cycles += 1
         self.limits = limits
 
@@ -216,7 +294,7 @@ def test_each_alignment(beat_bytes):
     """Short packets of each length from each granule of a beat on, in one VC."""
     rng = random.Random(2)
     sources = [Source(rng, lengths=(1, 2, 3, 4, 5, 6, 7)) for _ in range(VCS)]
-    bench = Bench(link_of(beat_bytes), 2, sources=sources, ready=1.0).run(800)
+    bench = Bench(link_of(beat_bytes), 2, sources=sources, ready=1.0, poison=0.4).run(800)
     bench.check()
     seen = set()
     for got in bench.got:
@@ -226,6 +304,9 @@ def test_each_alignment(beat_bytes):
             seen.add((at % 4, length))
             at += length
     assert seen == {(at, length) for at in range(4) for length in range(1, 8)}
+    assert bench.joints == set(range(bench.link.beat_granules - 1))
+    if beat_bytes > 16:
+        assert bench.mixed_poison > 0, "poison of one packet in a beat, not of its neighbour"
 
 
 @pytest.mark.parametrize("beat_bytes", BEATS)
@@ -239,6 +320,9 @@ def test_packet_length(beat_bytes):
     assert bench.expected_errors > 12
     bench.check()
     assert sum(packet.poison for got in bench.got for packet in got) > 5
+    inner = set(range(link.beat_granules - 1))
+    assert bench.joints == bench.cuts == inner, "in the middle of beats"
+    assert bench.refuse_at >= {(i, begins) for i in inner for begins in (0, 1)}
     # What is still inside: an open packet's granules, at most a beat of them
     for vc in range(VCS):
         gone = (4 * bench.limits[vc] - bench.capacity[vc]) % 16384
@@ -246,10 +330,30 @@ def test_packet_length(beat_bytes):
 
 
 @pytest.mark.parametrize("beat_bytes", BEATS)
-def test_latency_and_rate(beat_bytes):
-    """On `rx` 2 cycles behind `deliver`; full beats of one VC leave as they come."""
+def test_clear_in_the_middle(beat_bytes):
+    """`clear` under full traffic, with packets half out and beats not taken: what comes behind it
+    begins with headers and is intact, with the credit of the beginning.
+    """
+    bench = Bench(
+        link_of(beat_bytes), 20 + beat_bytes, ready=0.6, busy=1.0, clear_at=range(90, 500, 31)
+    )
+    bench.run(560)
+    bench.check()
+    assert len(bench.lives) == 14
+    assert sum(any(parts) for _, parts, _, _ in bench.lives) > 5, "packets half out"
+    assert sum(held is not None for _, _, held, _ in bench.lives) > 2, "a beat not taken"
+    assert sum(bool(pending) for _, _, _, pending in bench.lives) > 2, "a flit half in"
+    assert sum(any(got) for got, *_ in bench.lives) > 7
+
+
+@pytest.mark.parametrize("beat_bytes", BEATS)
+@pytest.mark.parametrize("length", [64, 65])
+def test_latency_and_rate(beat_bytes, length):
+    """On `rx` 2 cycles behind `deliver`; full beats of one VC leave as they come, also across the
+    ends of packets.
+    """
     link, rng = link_of(beat_bytes), random.Random(1)
-    sources = [Source(rng, lengths=(64,)) for _ in range(VCS)]
+    sources = [Source(rng, lengths=(length,)) for _ in range(VCS)]
     bench = Bench(link, 1, sources=sources, ready=1.0, poison=0)
     full = link.beat_granules
     flits = iter([3, *[36] * 30])
@@ -353,15 +457,14 @@ def test_overflow(beat_bytes):
 
     async def bench(ctx):
         async def tick():
-            _, _, valid, data, granules, last, poison, error, limit = await ctx.tick().sample(
-                dut.rx.valid, dut.rx.p.data, dut.rx.p.granules, dut.rx.p.last, dut.rx.p.poison,
-                dut.error, dut.limits.limit2,
+            _, _, valid, error, limit, *beat = await ctx.tick().sample(
+                dut.rx.valid, dut.error, dut.limits.limit2,
+                dut.rx.p.data, dut.rx.p.granules, dut.rx.p.last, dut.rx.p.poison,
             )  # fmt: skip
             errors.append(error)
             events["limit"] = limit
             if valid:
-                body = data.to_bytes(link.beat_bytes, "little")[: GRANULE_BYTES * granules]
-                got.append((body, last, poison))
+                got.extend(split(*beat))
 
         async def send(granules, first):
             for part, start, here, at in beats(granules, first):
@@ -446,11 +549,12 @@ def run_plain(link, payload, open_at, cycles):
 
 @pytest.mark.parametrize("beat_bytes", BEATS)
 def test_turns(beat_bytes):
-    """With something in all VCs each of them has every eighth beat."""
-    packet = [pack_bits(HEADER, {"granules": 1})]
-    payload = [(vc, packet, 0) for _ in range(6) for vc in range(VCS)]
+    """With something in all VCs each of them has every eighth beat, full of packets."""
+    packet, full = [pack_bits(HEADER, {"granules": 1})], beat_bytes // GRANULE_BYTES
+    payload = [(vc, packet, 0) for _ in range(6 * full) for vc in range(VCS)]
     beats = run_plain(link_of(beat_bytes), payload, len(payload), 2 * len(payload) + 5)
-    assert [vc for vc, *_ in beats] == list(range(VCS)) * 6
+    ones = (1 << full) - 1
+    assert beats == [(vc, full, ones, ones, 0) for _ in range(6) for vc in range(VCS)]
 
 
 @pytest.mark.parametrize("beat_bytes", BEATS)
@@ -460,7 +564,8 @@ def test_cut_packet_does_not_wait(beat_bytes):
     payload = [(2, [header], 0), (2, [7], None), (2, [header], 0)]
     beats = run_plain(link_of(beat_bytes), payload, 0, 30)
     assert sum(granules for _, granules, *_ in beats) == 2, "the next one waits for its second"
-    assert beats[-1][3:] == (1, 1) and beats[0][2] == 1
+    end = 1 << beats[-1][1] - 1
+    assert beats[-1][3:] == (end, end) and beats[0][2] == 1
 
 
 @pytest.mark.parametrize("beat_bytes", BEATS)
