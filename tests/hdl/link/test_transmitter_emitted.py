@@ -46,7 +46,7 @@ def stimuli(link, seed):
             beat = {
                 "data": rng.getrandbits(8 * link.beat_bytes),
                 "granules": rng.randint(1, link.beat_granules),
-                "last": rng.getrandbits(1),
+                "last": rng.getrandbits(link.beat_granules),
                 "poison": int(rng.random() < 0.02),
             }
             step[f"tx{vc}__payload"] = layout.const(beat).as_value().value
