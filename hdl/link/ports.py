@@ -41,7 +41,8 @@ def packet_beat(link):
 
 def received_beat(link):
     """Beat of packets from the link: `granules` of them, back to back.  Bit i of `first`: granule i
-    is a header; of `last`: it ends its packet; of `poison`: it is known to be bad.
+    is a header; of `last`: it ends its packet; of `poison`: it is known to be bad; bits beyond
+    `granules` are 0.
     """
     return data.StructLayout(
         {

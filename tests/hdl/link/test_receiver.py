@@ -233,27 +233,34 @@ class Path(Elaboratable):
 
 
 @pytest.mark.parametrize("beat_bytes", BEATS)
-def test_path(beat_bytes):
-    """From the last beat of a short flit to its packet on `rx`: 6 cycles, for each in a row;
-    a flit that fails, and one that comes twice, leave no trace in packets and credit.
+@pytest.mark.parametrize("packets", [1, 3])
+def test_path(beat_bytes, packets):
+    """From the last beat of a short flit to its packets on `rx`, back to back in beats: 6 cycles,
+    for each in a row; a flit that fails, and one that comes twice, leave no trace in packets and
+    credit.
     """
     link, sender, rng = link_of(beat_bytes), Flits(), random.Random(3)
 
-    def packet(**slot):
-        header = pack_bits(HEADER, {"granules": 1, "address": rng.randrange(1 << 48)})
-        slot = {"payload": 1, "sequence": sender.sequence, "vc": 3, "valid": 1, "first": 0, **slot}
-        body = header.to_bytes(GRANULE_BYTES, "little")
+    def flit_of_packets(**slot):
+        headers = [
+            pack_bits(HEADER, {"granules": 1, "address": rng.randrange(1 << 48)})
+            for _ in range(packets)
+        ]
+        slot = {"payload": 1, "sequence": sender.sequence, "vc": 3, "valid": packets, "first": 0,
+                **slot}  # fmt: skip
+        body = b"".join(header.to_bytes(GRANULE_BYTES, "little") for header in headers)
         return sender.flit(FlitType.DATA, body=body, **slot), body
 
     flits, arriving = [sender.replay()], {}
     for index in range(12):
-        flit, body = packet()
+        flit, body = flit_of_packets()
         if index == 6:
             flits += [flip(flit, 77), sender.idle(), sender.replay()]
         elif index == 8:
-            flits.append(packet(sequence=3)[0])
+            flits.append(flit_of_packets(sequence=3)[0])
         flits.append(flit)
-        arriving[(len(flits) * link.cell_beats) - 1 + 6] = body
+        for beat, low in enumerate(range(0, len(body), beat_bytes)):
+            arriving[(len(flits) * link.cell_beats) - 1 + 6 + beat] = body[low : low + beat_bytes]
         sender.sequence += 1
     path, got, limits = Path(link), {}, []
 
@@ -273,12 +280,12 @@ def test_path(beat_bytes):
             )  # fmt: skip
             limits.append(limit)
             if valid:
-                assert (granules, first, last) == (1, 1, 1)
-                got[cycle] = data.to_bytes(beat_bytes, "little")[:GRANULE_BYTES]
+                assert first == last == (1 << granules) - 1
+                got[cycle] = data.to_bytes(beat_bytes, "little")[: GRANULE_BYTES * granules]
 
     simulator = Simulator(path)
     simulator.add_clock(1e-6)
     simulator.add_testbench(bench)
     simulator.run()
     assert got == arriving
-    assert limits[-1] == link.vc_units[3] + 12 // 4 and limits == sorted(limits)
+    assert limits[-1] == link.vc_units[3] + 12 * packets // 4 and limits == sorted(limits)
