@@ -42,27 +42,36 @@ def plain_crc(bits, count):
 
 
 class Source:
-    """Packets of one VC, cut into beats at random; a beat is offered until it is taken."""
+    """Packets of one VC, cut into beats; a beat is offered until it is taken."""
 
     def __init__(self, link, rng, vc):
         self.link, self.rng, self.vc = link, rng, vc
         self.layout = packet_beat(link)
         self.beats = deque()
+        """[granules, mask of those that end a packet, poison] of what is still to be offered."""
         self.offered = None
         self.sent = []
         """(granule, begins a packet, poison) of all beats that have been taken."""
         self._inside = False
 
-    def packet(self, granules, poison_rate=0.0, cut=True):
-        """Queue one packet of that many granules; `cut`: in beats of random size."""
-        left = granules
+    def packet(self, granules, poison_rate=0.0, cut=True, join=True):
+        """Queue one packet of that many granules.  `cut`: in beats of random size, else of full
+        ones; `join`: its first beat may hold the end of the packet before.
+        """
+        left, most = granules, self.link.beat_granules
         while left:
-            count = min(left, self.link.beat_granules)
+            room = most - len(self.beats[-1][0]) if self.beats else 0
+            if left < granules or not join or not room or (cut and self.rng.getrandbits(1)):
+                self.beats.append([[], 0, 0])
+                room = most
+            count = min(left, room)
             if cut:
                 count = self.rng.randint(1, count)
             left -= count
-            data = [self.rng.getrandbits(GRANULE_BITS) for _ in range(count)]
-            self.beats.append((data, left == 0, int(self.rng.random() < poison_rate)))
+            beat = self.beats[-1]
+            beat[0] += [self.rng.getrandbits(GRANULE_BITS) for _ in range(count)]
+            beat[1] |= int(left == 0) << len(beat[0]) - 1
+            beat[2] |= int(self.rng.random() < poison_rate)
 
     def drive(self, put, port, rate):
         """Offer the next beat, by `put` (signal, value)."""
@@ -73,6 +82,7 @@ class Source:
             filler = self.rng.getrandbits(8 * self.link.beat_bytes)
             filler = filler >> GRANULE_BITS * len(data) << GRANULE_BITS * len(data)
             value = sum(g << GRANULE_BITS * i for i, g in enumerate(data)) | filler
+            last |= self.rng.getrandbits(self.link.beat_granules) >> len(data) << len(data)
             fields = {"data": value, "granules": len(data), "last": last, "poison": poison}
             put(port.payload, self.layout.const(fields).as_value().value)
             put(port.valid, 1)
@@ -80,14 +90,17 @@ class Source:
             put(port.valid, 0)
 
     def taken(self):
-        """The offered beat was taken: (bytes, last, poison)."""
+        """The offered beat was taken: [(granule as bytes, ends a packet, poison)]."""
         assert self.offered is not None
         data, last, poison = self.offered
-        for i, granule in enumerate(data):
-            self.sent.append((granule, not self._inside and i == 0, poison))
-        self._inside = not last
         self.offered = None
-        return b"".join(g.to_bytes(GRANULE_BYTES, "little") for g in data), last, poison
+        for i, granule in enumerate(data):
+            self.sent.append((granule, not self._inside, poison))
+            self._inside = not last >> i & 1
+        return [
+            (granule.to_bytes(GRANULE_BYTES, "little"), last >> i & 1, poison)
+            for i, granule in enumerate(data)
+        ]
 
 
 class Flits:
@@ -108,9 +121,7 @@ class Flits:
         slot = unpack_bits(SLOT, self.image >> bits - GRANULE_BITS)
         assert slot["crc"] == plain_crc(self.image, bits - 40) ^ SALT, "CRC"
         capacity = bits // GRANULE_BITS - 1
-        data = [
-            self.image >> GRANULE_BITS * i & (1 << GRANULE_BITS) - 1 for i in range(capacity)
-        ]
+        data = [self.image >> GRANULE_BITS * i & (1 << GRANULE_BITS) - 1 for i in range(capacity)]
         slot["format"], slot["data"] = self.next_format, data
         self._check(slot, capacity)
         self.next_format, self.image, self.beats = Format(slot["next_format"]), 0, 0

@@ -43,12 +43,13 @@ class Composer(wiring.Component):
     Members
     -------
     clear : In, pulse: as after reset.
+    nak : In: a NAK is owed; it goes out in a short flit.
     move : In: the pipeline takes a beat.
     enable, stop_command, flush : In: as in Transmitter.
     weights : In(32).
     level0.., available0.. : In: granules in the queue, and credit, of each VC.
     next, outstanding, can_send, owing, replaying, pointer, replay_started : In: of ReplayControl.
-    at, at_long, ready, next_long, room_short, room_long : In: of ReplayBuffer.
+    at, at_long, ready, soon, next_long, room_short, room_long : In: of ReplayBuffer.
     start : Out, pulse: sending starts.
     stopped : Out: nothing is composed, and no flit is in work.
     drop : Out: the beat does not enter the pipeline: the rest of a flit cut off by `flush`, made
@@ -85,6 +86,7 @@ class Composer(wiring.Component):
                 "at": In(SEQUENCE_BITS),
                 "at_long": In(1),
                 "ready": In(1),
+                "soon": In(1),
                 "next_long": In(1),
                 "room_short": In(1),
                 "room_long": In(1),
@@ -270,11 +272,7 @@ class Composer(wiring.Component):
             may_follow.eq((Cat(self.outstanding, 0) + self.send < WINDOW) & self.room_long),
             # A NAK goes out in a short flit
             may_announce.eq(
-                self.last_beat
-                & ~drain
-                & self.enable
-                & (owed_behind == 0)
-                & ~(self.nak & self.long)
+                self.last_beat & ~drain & self.enable & (owed_behind == 0) & ~(self.nak & self.long)
             ),
             pointer_behind.eq(self.pointer + self.resend),
             at_behind.eq(self.at + 1),
@@ -284,7 +282,7 @@ class Composer(wiring.Component):
                 Mux(
                     self.kind == Kind.RESEND,
                     copy_next & self.next_long,
-                    self.ready & self.at_long,
+                    self.soon & self.at_long,
                 )
             ),
             arbiter.announce.eq(may_announce & ~replay_behind),

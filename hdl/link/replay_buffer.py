@@ -44,6 +44,7 @@ class ReplayBuffer(wiring.Component):
     r_data : Out: beat to be sent again.
     at, info : Out: the flit whose beats are read.
     ready : Out: `at` is `pointer`, in front of `next`, and its first beat is in `r_data`.
+    soon : Out: the same, at the latest in the next cycle.
     next_long : Out: the flit behind `at` is long.
     level : Out: beats held.
     room_short : Out: room for a short flit.
@@ -76,6 +77,7 @@ class ReplayBuffer(wiring.Component):
                 "at": Out(SEQUENCE_BITS),
                 "info": Out(FlitInfo),
                 "ready": Out(1),
+                "soon": Out(1),
                 "next_long": Out(1),
                 "level": Out(range(self.beats + 1)),
                 "room_short": Out(1),
@@ -136,7 +138,8 @@ class ReplayBuffer(wiring.Component):
             self.r_data.eq(ram.r_data),
             self.info.eq(FlitInfo(infos.r_data)),
             self.next_long.eq(longs.r_data),
-            self.ready.eq(at_valid & fetched & aligned & exists),
+            self.soon.eq(at_valid & aligned & exists),
+            self.ready.eq(self.soon & fetched),
         ]
         with m.If(fetch):
             m.d.sync += [place.eq(place + 1), fetched.eq(1)]

@@ -164,7 +164,7 @@ class Transmitter(wiring.Component):
             ),
             *(
                 getattr(composer, name).eq(getattr(replay, name))
-                for name in ("ready", "next_long", "room_short", "room_long")
+                for name in ("ready", "soon", "next_long", "room_short", "room_long")
             ),
             self.replay_limit.eq(control.replay_limit),
             self.progress.eq(control.progress),

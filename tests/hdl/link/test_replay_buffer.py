@@ -26,7 +26,7 @@ class Driver:
         self.work = None  # (writing, number, index of the next beat)
         self.announced = False
         self.settled = self.unacknowledged = 0  # cycles since pointer or hold, base moved
-        self.seamless = False
+        self.seamless = self.soon = False
         self.written = self.read = self.full = self.passed = self.most = 0
 
     def distance(self, number):
@@ -59,6 +59,9 @@ class Driver:
             assert exists or not ready
             assert ready or not self.seamless, "the next flit is ready at once"
             assert ready or not exists or self.settled < 2, "a seek takes two cycles"
+            assert ready or not self.soon, "it was to be ready soon"
+            assert exists or not ctx.get(dut.soon)
+        soon = ctx.get(dut.soon)
         self.seamless = False
 
         moves = {}
@@ -87,6 +90,7 @@ class Driver:
             self.seamless = self.pointer == following and following != self.next
         if self.pointer != before:
             self.settled = 0
+        self.soon = soon and self.pointer == before and not pulses["take_end"]
 
     def begin(self, ctx, ready, moves):
         dut, rng = self.dut, self.rng

@@ -328,7 +328,7 @@ def test_replay_memory_is_never_exceeded(beats):
         assert held == cells == most * beats // 64
         assert bench.flits[-1]["type"] == FlitType.CONTROL
 
-        # All of it comes again, as it was, behind four REPLAY flits
+        # All of it comes again, as it was, behind the REPLAY flits
         before = len(bench.flits)
         bench.acknowledge = (0, 1)
         for _ in range(330 if beats == 16 else 90):

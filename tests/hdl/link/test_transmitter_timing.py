@@ -3,7 +3,7 @@
 
 import pytest
 
-from isa.link import LONG_GRANULES, VCS, Command, FlitType, Format
+from isa.link import LONG_GRANULES, REPLAY_FLITS, VCS, Command, FlitType, Format
 from verif.transmitter_bench import TransmitterBench, link_of
 
 CONTROL, DATA, REPLAY = FlitType.CONTROL, FlitType.DATA, FlitType.REPLAY
@@ -36,7 +36,7 @@ def test_latency(beat_bytes):
                 await bench.step(ctx)
                 if bench.out["taken"]:
                     taken = bench.cycle
-                    granule = int.from_bytes(bench.out["taken"][2][0], "little")
+                    granule = int.from_bytes(bench.out["taken"][2][0][0], "little")
                 if bench.out["valid"] and bench.out["beat"] & (1 << 128) - 1 == granule:
                     latencies.append(bench.cycle - taken)
 
@@ -70,7 +70,7 @@ def test_no_gaps(beat_bytes):
         first = bench.flits.index(data[long.index(True)])
         assert data_flits(bench.flits[first:]) == bench.flits[first:]
 
-        # NAK: the flit in work, the one announced, four REPLAY flits; then all, back to back
+        # NAK: the flit in work, the one announced, the REPLAY flits; then all, back to back
         for _ in range(2):
             base = data[5]["sequence"]
             bench.acknowledge = (base, 1)
@@ -84,14 +84,15 @@ def test_no_gaps(beat_bytes):
             assert len(bench.flits) > before and bench.flits[-1]["replayed"]
             length = link.long_beats if bench.flits[-1]["format"] else link.cell_beats
             begun = bench.cycle - length - 1
-            assert begun - asked <= 2 * link.long_beats + 4 * link.cell_beats + 6
+            assert begun - asked <= 2 * link.long_beats + REPLAY_FLITS * link.cell_beats + 6
             await steps(ctx, bench, 12 * link.long_beats)
             behind = bench.flits[before:]
             start = next(i for i, slot in enumerate(behind) if slot["type"] == REPLAY)
-            assert [s["type"] for s in behind[start : start + 4]] == [REPLAY] * 4
+            replay = start + REPLAY_FLITS
+            assert [s["type"] for s in behind[start:replay]] == [REPLAY] * REPLAY_FLITS
             copies = [slot for slot in behind if slot["replayed"]]
             assert len(copies) >= 4
-            assert behind[start + 4 : start + 4 + len(copies)] == copies
+            assert behind[replay : replay + len(copies)] == copies
             numbers = [slot["sequence"] for slot in copies]
             assert numbers == list(range(base, base + len(copies)))
             await steps(ctx, bench, 12 * link.long_beats)
@@ -192,7 +193,7 @@ def test_stop_and_start(beat_bytes, command):
             assert last["command"] == command
             assert command == 0 or last["type"] == CONTROL
             assert all(slot["command"] == 0 for slot in bench.flits[:-1])
-            assert [slot["type"] for slot in bench.flits[:4]] == [REPLAY] * 4
+            assert [slot["type"] for slot in bench.flits[:REPLAY_FLITS]] == [REPLAY] * REPLAY_FLITS
             await steps(ctx, bench, 5)
             assert bench.out["valid"] == 0 and bench.out["idle"] == 1
             bench.acknowledge = ((last["sequence"] + 1) % 1024, 0)
@@ -255,7 +256,7 @@ def test_clear():
         assert bench.out["credits_known"] == 0 and bench.out["valid"] == 0
         assert bench.out["idle"] == 1 and bench.out["replay_level"] == 0
         begun = len(bench.flits)
-        bench.sources[1].packet(5)
+        bench.sources[1].packet(5, join=False)
         while bench.sources[1].beats:
             await bench.step(ctx)
         await bench.grant_all(ctx)
@@ -284,8 +285,7 @@ def test_owed_nak_and_poison():
         bench.nak_owed = 0
         bench.expected = 77
         bench.sources[3].packet(9, poison_rate=0.0, cut=False)
-        data, last, _ = bench.sources[3].beats[1]
-        bench.sources[3].beats[1] = (data, last, 1)
+        bench.sources[3].beats[1][2] = 1
         await steps(ctx, bench, 20)
         bench.acknowledge = (0, 1)
         await steps(ctx, bench, 30)
