@@ -43,6 +43,14 @@ def loss_cycles(rtt):
     return LONG_CELLS + rtt + 1 + rest + REPLAY_FLITS
 
 
+def full_loss_cycles(rtt):
+    """The same on average with both directions full: the NAK waits for the slot of the long flit in
+    work (1 .. 10 cycles), and the phases of the two directions have nothing to do with each other.
+    """
+    middle = (LONG_CELLS + 1) / 2
+    return LONG_CELLS + rtt + middle + 1 + middle + REPLAY_FLITS
+
+
 class Errors:
     """Random beats with an error, drawn in bulk; of(first, cycles): whether one of the beats of a
     flit is hit.
@@ -101,12 +109,11 @@ class Side:
     owed: int = REPLAY_FLITS
     rewind: bool = True
     failed: int = 0
-    deaf: bool = False
     known: bool = False
     replay_at: float = _NEVER
     expected: int = 0
     hunting: bool = True
-    waiting: bool = False
+    waiting: bool = True
     nak: bool = False
     repeats: int = 0
     nak_at: float = 0
@@ -124,13 +131,13 @@ class Flow:
     """run(cycles) goes on; delivered: payload flits handed on by each side; recoveries counts.
 
     ber: of the direction that leads away from each side, or objects with `of`; has_data: whether a
-    side has packets; recovery_cycles: what a RECOVERY takes; insist: as in `Transmitter`.
+    side has packets; recovery_cycles: what a RECOVERY takes.
     """
 
     def __init__(self, rtt, ber=(0.0, 0.0), has_data=(True, True), seed=0, replay_beats=256,
-                 recovery_cycles=0, insist=False):  # fmt: skip
+                 recovery_cycles=0):  # fmt: skip
         self.delay, self.rtt = rtt // 2, 2 * (rtt // 2)
-        self.replay_beats, self.recovery_cycles, self.insist = replay_beats, recovery_cycles, insist
+        self.replay_beats, self.recovery_cycles = replay_beats, recovery_cycles
         self.now, self.recoveries, self._asked = 0, 0, False
         self.sides = [
             Side(each if hasattr(each, "of") else Errors(each, (seed, i)), has_data[i])
@@ -183,13 +190,11 @@ class Flow:
         kind, sequence = self._compose(side, now)
         cycles = LONG_CELLS if side.long else 1
         bad = side.errors.of(now - cycles + 1, cycles)
-        flit = kind, sequence, side.expected, side.nak, bad, cycles
+        nak = side.nak and not side.long
+        flit = kind, sequence, side.expected, nak, bad, cycles
         side.line.append((now + self.delay, flit))
+        side.nak &= not nak
         side.long, side.fresh = self._next_is_long(side)
-        if side.nak:
-            if self.insist and side.deaf and not side.owed:
-                self._rewind(side, now)
-            side.deaf, side.nak = True, False
         side.slot_at = now + (LONG_CELLS if side.long else 1)
 
     def _compose(self, side, now):
@@ -203,6 +208,8 @@ class Flow:
                 side.pointer, side.rewind = side.base, False
             return _REPLAY, side.pointer - 1
         if self._is_replaying(side):
+            if side.sizes[side.pointer] == LONG_CELLS:  # not announced for the sake of a NAK
+                return _CONTROL, side.pointer - 1
             return _DATA, self._again(side)
         if self._has_room(side, 1):
             return _DATA, self._new(side, now, 1)
@@ -231,7 +238,7 @@ class Flow:
 
     def _next_is_long(self, side):
         """(whether the next flit is long, whether it is a new one)."""
-        if side.owed:
+        if side.owed or side.nak:
             return False, False
         if self._is_replaying(side):
             return side.sizes[side.pointer] == LONG_CELLS, False
@@ -245,7 +252,8 @@ class Flow:
 
     def _ask(self, side, now):
         self._rewind(side, now)
-        side.failed += 1
+        begun = side.long and side.fresh and now > side.slot_at - LONG_CELLS
+        side.failed += side.next > side.base or begun
         side.replays += 1
         self._asked |= side.failed >= ATTEMPTS
 
@@ -253,16 +261,18 @@ class Flow:
 
     def _arrive(self, side, flit, now):
         kind, sequence, acknowledge, nak, bad, beats = flit
-        if side.hunting and (bad or kind != _REPLAY):
+        if side.hunting and (bad or beats == LONG_CELLS):
             return
+        side.hunting = bad
         if bad:
             side.bad_flits += 1
-            side.nak, side.hunting, side.nak_at = True, True, now + self._nak
+            if not side.waiting:
+                side.waiting, side.nak, side.nak_at = True, True, now + self._nak
             return
         if kind == _REPLAY:
-            if side.hunting or side.waiting:
+            if side.waiting:
                 side.repeats = 0
-            side.hunting = side.waiting = False
+            side.waiting = False
             side.nak_at = _NEVER
         ahead = sequence - side.expected + (kind != _DATA)
         if ahead > 0:
@@ -275,7 +285,7 @@ class Flow:
         self._acknowledged(side, acknowledge, nak, now)
 
     def _acknowledged(self, side, acknowledge, nak, now):
-        side.deaf, side.known = False, True
+        side.known = True
         if acknowledge > side.base:
             side.held_beats -= sum(side.sizes[side.base : acknowledge])
             side.base, side.failed = acknowledge, 0
@@ -310,5 +320,5 @@ class Flow:
             side.slot_at, side.long, side.fresh = begin, False, False
             side.failed = side.repeats = 0
             self._rewind(side, begin)
-            side.hunting, side.waiting, side.nak = True, False, False
+            side.hunting, side.waiting, side.nak = True, True, False
             side.nak_at = begin + self._nak

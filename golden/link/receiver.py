@@ -85,7 +85,7 @@ class Receiver:
 
     def start(self):
         """Receiving starts: the next beat is beat 0 of a cell."""
-        self.hunting, self.waiting = True, False
+        self.hunting = self.waiting = True
         self.format = Format.SHORT
         self.gathered = bytearray()
         self.repeats = 0
@@ -99,7 +99,7 @@ class Receiver:
     @property
     def restless(self):
         """Whether the time of the NAK's repeat runs."""
-        return self.hunting or self.waiting
+        return self.waiting
 
     def nak_taken(self):
         """The NAK stands in a slot."""
@@ -141,8 +141,9 @@ class Receiver:
     def _flit(self, flit, flit_format):
         if not is_sealed(flit, self.session):
             self.counts["CRC_ERRORS"] += 1
-            self._owe_nak()
-            self.hunting = True
+            if not self.waiting:  # else a replay is asked for already
+                self._owe_nak()
+            self.hunting = self.waiting = True
             return Received(Verdict.CRC, flit_format)
         slot, body = parse(flit)
         if slot["epoch"] != self.epoch:
@@ -157,7 +158,6 @@ class Receiver:
     def _error(self, slot, flit_format, reason):
         """No effect; the link leaves ACTIVE, so what follows is not framed any more."""
         self.hunting = True
-        self.nak_timer += 1
         return Received(Verdict.ERROR, flit_format, slot, reason)
 
     def _good(self, slot, body, flit_format):
@@ -168,10 +168,11 @@ class Receiver:
             return self._error(slot, flit_format, Reason.BAD_SEQUENCE)
         self.counts["RX_LONG" if flit_format == Format.LONG else "RX_SHORT"] += 1
         self.format = Format(slot["next_format"])
+        self.hunting = False
         if slot["type"] == FlitType.REPLAY:
-            if self.restless:
+            if self.waiting:
                 self.repeats = 0
-            self.hunting = self.waiting = False
+            self.waiting = False
         verdict = self._sequence(ahead, has_payload)
         is_control = slot["type"] == FlitType.CONTROL
         return Received(

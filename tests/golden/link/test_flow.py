@@ -39,14 +39,14 @@ def test_rate_of_drawn_errors():
     assert hits / 100_000 == pytest.approx(1 - (1 - 1e-5) ** LONG_BITS, rel=0.03)
 
 
-def full_pair(delay, faults, flits, insist):
+def full_pair(delay, faults, flits):
     """A bit-exact pair whose queues hold long flits without end."""
     link = LinkConfig(lanes=4, replay_bytes=1 << 18, vc_units=(1024,) * 8)
 
     def fault(side, number, beat):
         return bytes([beat[0] ^ 1]) + beat[1:] if number in faults[side] else beat
 
-    pair = Pair(link, delay=delay, fault=fault, insist=insist)
+    pair = Pair(link, delay=delay, fault=fault)
     header = pack_bits(HEADER, {"kind": 1, "granules": 39}).to_bytes(16, "little")
     for end in pair.ends:
         for index in range(flits):
@@ -54,17 +54,16 @@ def full_pair(delay, faults, flits, insist):
     return pair
 
 
-@pytest.mark.parametrize("insist", [False, True])
 @pytest.mark.parametrize(
     ("rate", "delay", "seed"),
     [(0.0, 17, 0), (0.003, 17, 10), (0.03, 17, 1), (0.03, 3, 2), (0.1, 5, 2), (0.1, 3, 4)],
 )
-def test_flow_is_the_bit_exact_pair_flit_for_flit(rate, delay, seed, insist):
+def test_flow_is_the_bit_exact_pair_flit_for_flit(rate, delay, seed):
     cycles = 2600
     rng = np.random.default_rng(seed)
     faults = [frozenset(np.nonzero(rng.random(cycles) < rate)[0].tolist()) for _ in range(2)]
-    pair = full_pair(delay, faults, cycles // 10, insist)
-    flow = Flow(2 * delay, [Pattern(each) for each in faults], replay_beats=4096, insist=insist)
+    pair = full_pair(delay, faults, cycles // 10)
+    flow = Flow(2 * delay, [Pattern(each) for each in faults], replay_beats=4096)
     for now in range(0, cycles, 100):
         pair.run(100)
         flow.run(100)
@@ -80,8 +79,6 @@ def test_flow_is_the_bit_exact_pair_flit_for_flit(rate, delay, seed, insist):
     assert pair.recoveries == flow.recoveries
     if rate:
         assert sum(end.rx.counts["CRC_ERRORS"] for end in pair.ends) > 2
-    if rate >= 0.03 and not insist:
-        assert flow.recoveries > 0
 
 
 @pytest.mark.nightly
