@@ -103,6 +103,36 @@ def test_nak_lost_is_repeated():
     assert len(hits) == 2 and pair.ends[1].rx.counts["NAK_REPEATS"] >= 1
 
 
+def test_both_ends_in_hunt_hear_each_other():
+    """Both directions full of long flits, both hit in the same cycle: both NAKs are heard, and
+    within a round trip and two long flits of each side payload goes on; no timer, no RECOVERY.
+    """
+    delay, hit = 40, 300
+
+    def fault(side, number, beat):
+        return bytes([beat[0] ^ 1]) + beat[1:] if number == hit else beat
+
+    pair = Pair(link_of(64, replay_bytes=1 << 16), delay=delay, fault=fault)
+    for _ in range(120):
+        pair.send(0, 0, 65)
+        pair.send(1, 0, 65)
+    pair.run(hit + delay)
+    assert [end.rx.hunting for end in pair.ends] == [False, False]
+    pair.run(10)
+    assert [end.rx.hunting for end in pair.ends] == [True, True]
+    before = [end.rx.progress for end in pair.ends]
+    # NAK behind the flit in work, round trip, REPLAY behind the announced flit, a long flit
+    pair.run(2 * delay + 3 * 10 + 10)
+    assert all(end.rx.progress > old for end, old in zip(pair.ends, before, strict=True))
+    for end in pair.ends:
+        assert (end.rx.counts["CRC_ERRORS"], end.tx.counts["REPLAYS"]) == (1, 1)
+    pair.settle(20_000)
+    pair.check()
+    for end in pair.ends:
+        assert end.rx.counts["NAK_REPEATS"] == end.tx.counts["TIMER_REPLAYS"] == 0
+    assert pair.recoveries == 0
+
+
 @pytest.mark.parametrize("period", [37, 150])
 def test_retrain_in_full_load_leaks_no_credit(period):
     """tt-metal #45872: a few completion credits were lost in a retrain; LUNA 4eb0ae2."""

@@ -111,26 +111,65 @@ def test_sequence_numbers_wrap():
     assert bench.see(flit(sequence=2099 % 1024)).verdict == Verdict.GOOD
 
 
-def test_crc_error_owes_a_nak_and_hunts_until_a_replay_flit():
+def test_crc_error_owes_a_nak_and_hunts_until_a_good_short_flit():
     """artiq #1730, #2662: bytes that were not checked reached the parser."""
     bench = Bench()
     got = bench.see(broken(data(0)))
     assert (got.verdict, got.acknowledge, got.payload) == (Verdict.CRC, None, None)
     assert bench.rx.nak and bench.rx.hunting
-    for image in (data(0), flit(acknowledge=5, nak=1), flit(command=Command.DISABLE),
-                  replay(session=1), replay(epoch=2), broken(replay()), replay(reserved=1),
+    for image in (broken(data(0)), flit(session=1, acknowledge=5), flit(epoch=2), replay(session=1),
+                  replay(epoch=2), broken(replay()), replay(reserved=1), flit(command=3),
                   data(0, LONG, next_format=LONG), random.Random(1).randbytes(640)):  # fmt: skip
-        got = bench.see(image)
-        assert (got.verdict, got.acknowledge, got.command) == (Verdict.HUNTED, None, 0)
+        for low in range(0, len(image), 64):
+            got = bench.see(image[low : low + 64])
+            assert (got.verdict, got.acknowledge, got.command) == (Verdict.HUNTED, None, 0)
     assert bench.rx.counts["CRC_ERRORS"] == 1
     assert bench.verdicts(replay(next_format=LONG), data(0, LONG)) == [
         Verdict.GOOD, Verdict.ACCEPTED]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("image", "verdict", "command"),
+    [
+        (flit(acknowledge=5, nak=1, credit_a=7, next_format=LONG), Verdict.GOOD, Command.NONE),
+        (flit(acknowledge=5, nak=1, credit_a=7, next_format=LONG, command=Command.RETRAIN),
+         Verdict.GOOD, Command.RETRAIN),
+        (data(0, acknowledge=5, nak=1, credit_a=7, next_format=LONG), Verdict.WAITED, Command.NONE),
+        (data(1, acknowledge=5, nak=1, credit_a=7, next_format=LONG), Verdict.GAP, Command.NONE),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("start", [False, True])
+def test_any_good_short_flit_ends_a_hunt_but_payload_waits_for_replay(
+    image, verdict, command, start
+):
+    """Acknowledgement, NAK and credits are heard in every state."""
+    bench = Bench(framed=not start)
+    if not start:
+        bench.see(broken(flit()))
+        bench.rx.nak_taken()
+    got = bench.see(image)
+    assert (got.verdict, got.acknowledge, got.credit) == (verdict, (5, 1), (0, 7, 0, 0))
+    assert (got.payload, got.command) == (None, command)
+    assert not bench.rx.hunting and bench.rx.waiting
+    assert bench.verdicts(data(0, LONG)) == [Verdict.WAITED], "in frame: the long one is a flit"
+    assert not bench.rx.nak, "asked for already"
+    assert bench.rx.counts["SEQUENCE_GAPS"] == 0
+    assert bench.verdicts(replay(), data(0)) == [Verdict.GOOD, Verdict.ACCEPTED]
+
+
+def test_crc_error_while_waiting_asks_for_nothing_more():
+    bench = Bench()
+    bench.see(broken(data(0)))
+    bench.rx.nak_taken()
+    assert bench.verdicts(flit(), broken(flit())) == [Verdict.GOOD, Verdict.CRC]
+    assert bench.rx.hunting and not bench.rx.nak
+    assert bench.rx.counts["CRC_ERRORS"] == 2
+
+
 def test_hunt_at_the_start_owes_nothing():
     bench = Bench(framed=False)
-    assert bench.verdicts(flit(), data(0), broken(flit())) == [Verdict.HUNTED] * 3
-    assert not bench.rx.nak
+    assert bench.verdicts(broken(flit()), broken(data(0))) == [Verdict.HUNTED] * 2
+    assert not bench.rx.nak and bench.rx.restless
 
 
 def test_flit_inside_a_payload_is_not_taken_in_hunt():
