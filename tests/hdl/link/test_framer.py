@@ -13,6 +13,7 @@ from hdl.link.receiver import Receiver
 from hdl.link.slot_check import SlotCheck
 from hdl.link.vc_buffers import VcBuffers
 from isa.link import (
+    LONG_GRANULES,
     NO_PACKET,
     SLOT,
     Command,
@@ -101,7 +102,7 @@ def test_textbook_crc(beat_bytes):
 
 @pytest.mark.parametrize("beat_bytes", [16, 32])
 def test_cells_keep_their_phase(beat_bytes):
-    """In HUNT a REPLAY flit counts only where a cell begins, after an error too."""
+    """In HUNT a flit counts only where a cell begins, after an error too."""
     link = link_of(beat_bytes)
     replay = Flits().replay()
     for shift in range(link.cell_beats):
@@ -129,32 +130,49 @@ def test_noise_never_locks(beat_bytes):
     assert not verdicts and all(hunting)
 
 
-@pytest.mark.parametrize("beat_bytes", BEATS)
-def test_only_replay_flits_end_hunt(beat_bytes):
-    """Good flits of other types, REPLAY flits that break a rule: ignored in HUNT, not counted."""
-    link, sender = link_of(beat_bytes), Flits()
-    ignored = [
-        sender.idle(),
-        sender.data(1),
-        sender.data(3, Format.LONG),
+def bad_in_hunt(sender):
+    """Flits that do not end HUNT: long, of another epoch or session, or against a rule."""
+    return [
+        sender.data(3, Format.LONG, Format.LONG, sequence=0),
+        sender.data(1, sequence=0, first=1),
+        sender.idle(epoch=EPOCH ^ 1),
+        sender.idle(session=SESSION ^ 1),
         sender.replay(reserved=1),
         sender.replay(next_format=2),
         sender.replay(valid=1, first=0),
         sender.replay(command=3),
         sender.replay(epoch=EPOCH ^ 1),
         sender.idle(kind=0x3F),
+        flip(sender.idle(), 200),
     ]
+
+
+@pytest.mark.parametrize("beat_bytes", BEATS)
+@pytest.mark.parametrize("kind", list(FlitType))
+def test_any_good_short_flit_ends_hunt(beat_bytes, kind):
+    """What breaks a rule is ignored in HUNT, not counted; a good flit of each type ends it, and its
+    announcement of a long flit is believed.
+    """
+    link, sender = link_of(beat_bytes), Flits()
+    ignored = bad_in_hunt(sender)
     verdicts, hunting = run(link, beats(link, ignored))
     assert not verdicts and all(hunting)
-    verdicts, hunting = run(link, beats(link, [*ignored, sender.replay()]))
-    assert len(verdicts) == 1 and not hunting[-1]
+    payload = kind == FlitType.DATA
+    good = sender.data(2, Format.LONG) if payload else sender.idle(Format.LONG, kind)
+    long = sender.data(LONG_GRANULES, Format.SHORT, Format.LONG)
+    steps = beats(link, [*ignored, good, long])
+    verdicts, hunting = run(link, steps)
+    at = len(steps) - link.long_beats - 1 + VERDICT_CYCLES
+    assert verdicts == [(at, {"good": 1}), (at + link.long_beats, {"good": 1, "is_long": 1})]
+    assert all(hunting[:at]) and not any(hunting[at:])
 
 
 @pytest.mark.parametrize("beat_bytes", BEATS)
 def test_abort(beat_bytes):
     """`abort` with a verdict: the very next cell is looked at in HUNT."""
     link, sender = link_of(beat_bytes), Flits()
-    steps = beats(link, [sender.replay(), sender.idle(), sender.idle(), sender.replay()])
+    wrong = sender.idle(reserved=1)
+    steps = beats(link, [sender.replay(), sender.idle(), wrong, sender.idle()])
     cell = link.cell_beats
     aborted = cell - 1 + VERDICT_CYCLES + cell
     verdicts, _ = run(link, steps, abort={aborted})

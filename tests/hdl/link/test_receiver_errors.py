@@ -151,10 +151,11 @@ def test_other_session_and_epoch(beat_bytes):
     count, got, _ = run(
         link,
         [
-            # In HUNT neither a stranger's REPLAY flit nor one of another epoch ends it
+            # In HUNT neither a stranger's flit nor one of another epoch ends it
             sender.replay(session=SESSION ^ 1),
             sender.replay(epoch=EPOCH ^ 1),
-            Flits().data(1, vc=7),
+            Flits().data(1, vc=7, session=SESSION ^ 1),
+            Flits().idle(epoch=EPOCH ^ 2),
             Flits().replay(),
             own[0],
             # In frame, another epoch is dropped, also with nonsense in its slot
@@ -236,7 +237,7 @@ VIOLATIONS = [
 
 @pytest.mark.parametrize("beat_bytes", BEATS)
 def test_violations(beat_bytes):
-    """Each violation of the slot: its Reason, no other effect; then HUNT until a REPLAY flit."""
+    """Each violation of the slot: its Reason, no other effect; then HUNT, short flits only."""
     link = link_of(beat_bytes)
     steps, expected, good = [], [], []
 
@@ -258,9 +259,10 @@ def test_violations(beat_bytes):
             send(sender.data(3, **{"sequence": 0, **fields}), reason)
         else:
             send(sender.idle(**fields), reason)
-        # Two good flits that do not count, the rest of the cells of a long one, then REPLAY
-        send(sender.data(2, sequence=0), None)
-        send(sender.idle(), None)
+        # Flits that do not count, also if a long one was announced, then REPLAY
+        send(sender.data(2, sequence=0, first=2), None)
+        send(sender.data(LONG_GRANULES, 0, Format.LONG, sequence=0), None)
+        send(sender.idle(reserved=1), None)
         send(sender.replay(), "good")
         good.append(sender.data(2, sequence=sender.sequence))
         send(good[-1], "good")
@@ -310,6 +312,45 @@ def test_order(beat_bytes):
     assert count["crc_errors"] == count["error"] == 0
     assert count["acknowledge__valid"] == len(flits) + 1, "a good flit acknowledges in any case"
     assert trace[-1]["reverse__expected"] == 6
+
+
+@pytest.mark.parametrize("beat_bytes", BEATS)
+def test_short_flits_behind_an_error(beat_bytes):
+    """A good short flit of any type ends HUNT and counts, with acknowledgement, NAK, credits and
+    command; payload is dropped until a REPLAY flit has come; another error meanwhile asks for
+    nothing more.
+    """
+    link, sender = link_of(beat_bytes), Flits()
+    first = sender.data(3)
+    lost = Flits(sequence=1)
+    bad = flip(lost.data(2), 77)
+    heard = [
+        Flits(sequence=1).idle(nak=1, command=1),
+        Flits(sequence=1).data(2, nak=1),
+        Flits(sequence=9).data(2, Format.LONG),
+        Flits(sequence=10).data(LONG_GRANULES, 0, Format.LONG),
+        flip(Flits(sequence=1).idle(), 300),
+        Flits(sequence=11).data(1, nak=1),
+    ]
+    again = [sender.replay(), sender.data(1)]
+    flits = [Flits().replay(), first, bad, *heard, *again]
+    steps = beats(link, flits)
+    first_nak = 2 * link.cell_beats + link.cell_beats - 1 + VERDICT_CYCLES + 1
+    steps[first_nak].nak_taken = 1
+    trace = run_receiver(Receiver(link), link, steps, rtt=1000)
+    good = [flit for flit in flits if flit not in (bad, heard[4])]
+    acknowledged = [event["acknowledge"] for _, event in events(trace) if "acknowledge" in event]
+    credit = [event["credit"] for _, event in events(trace) if "credit" in event]
+    slots = [parse(flit)[0] for flit in good]
+    assert acknowledged == [(slot["acknowledge"], slot["nak"]) for slot in slots]
+    names = ("credit_a_vc", "credit_a", "credit_b_vc", "credit_b")
+    assert credit == [tuple(slot[name] for name in names) for slot in slots]
+    assert [flit[:4] for flit in delivered(trace, link)] == payload_of([first, again[1]])
+    assert [i for i, values in enumerate(trace) if values["reverse__nak"]] == [first_nak]
+    count = totals(trace)
+    assert (count["crc_errors"], count["peer_command"], count["rx_long"]) == (2, 1, 1)
+    assert count["sequence_gaps"] == count["duplicates"] == count["error"] == 0
+    assert count["nak_repeats"] == 0
 
 
 @pytest.mark.parametrize("beat_bytes", BEATS)
@@ -366,7 +407,8 @@ def rough_stream(link, rng, count, model):
     """
     sender, announced = Flits(rng), Format.SHORT
     for _ in range(count):
-        if announced == Format.SHORT and (model.restless or rng.random() < 0.03):
+        resume = model.restless or model.hunting or rng.random() < 0.03
+        if announced == Format.SHORT and resume and rng.random() < 0.7:  # else all kinds in HUNT
             sender.sequence = model.expected
             for _ in range(rng.randint(0, 3)):
                 yield sender.replay(), False
@@ -391,9 +433,9 @@ def rough_stream(link, rng, count, model):
             flit = sender.idle(reserved=rng.choice([0, 1]), command=rng.choice([0, 5]))
         elif event < 0.15:
             flit = sender.data(1, following, sequence=(sender.sequence + 512) % 1024)
-        elif event < 0.18:
+        elif event < 0.21:
             flit = sender.idle(rng.randrange(4), epoch=rng.randrange(4))
-        elif event < 0.2:  # out of step: only a new start helps
+        elif event < 0.23:  # out of step: only a new start helps
             size = link.beat_bytes
             flit = flit[: size * rng.randrange(1, len(flit) // size + 1)]
             flit += rng.randbytes(size * rng.randrange(3))
