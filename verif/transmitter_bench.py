@@ -131,6 +131,7 @@ class Flits:
     def _check(slot, capacity):
         assert slot["type"] in set(FlitType) and slot["command"] in set(Command)
         assert slot["reserved"] == 0 and slot["epoch"] == EPOCH
+        assert slot["format"] == Format.SHORT or not slot["nak"], "a NAK in a long flit"
         assert not any(slot["data"][slot["valid"] :]), "what is not valid is zero"
         assert slot["credit_a_vc"] != slot["credit_b_vc"]
         if slot["type"] == FlitType.DATA:
