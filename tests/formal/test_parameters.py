@@ -1,3 +1,4 @@
+# amaranth: UnusedElaboratable=no
 """Parameters of sequence and credit control that cannot be built."""
 
 import pytest
