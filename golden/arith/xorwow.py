@@ -33,7 +33,7 @@ class Xorwow:
     @property
     def state(self) -> NDArray[np.uint32]:
         """A copy of the state, uint32 [lanes, 6]; may be assigned to."""
-        return np.ascontiguousarray(self._state.T)
+        return np.array(self._state.T, order="C")
 
     @state.setter
     def state(self, words) -> None:
