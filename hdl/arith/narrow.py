@@ -1,0 +1,191 @@
+"""FP32 to the shorter floating-point formats, to nearest even or stochastically."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import enum
+from amaranth.lib.wiring import In, Out
+
+from hdl.arith.fp32 import BIAS, EXPONENT, EXPONENT_ONES, FRACTION, SIGN
+from hdl.arith.pipeline import PipelinedUnit, bind
+from hdl.arith.shift import shift_right_sticky
+
+_COUNT_BITS = 11
+"""Leading one and longest fraction, that of FP16."""
+_SIGNIFICAND_BITS = 24
+_AMOUNT_BITS = 6
+
+
+class NarrowFormat(enum.Enum, shape=3):
+    """The format of a result; codes are those of `isa.dtypes.DType`, 0 and 3 are reserved."""
+
+    BF16 = 1
+    FP16 = 2
+    FP8_E5M2 = 4
+    FP8_E4M3 = 5
+    FP8_E3M4 = 6
+    FP8_E4M3FN = 7
+
+
+_F = NarrowFormat
+# Bits of the fraction, bias, largest finite code, canonical NaN.
+_FACTS = {
+    _F.BF16: (7, BIAS, 0x7F7F, 0x7FC0),
+    _F.FP16: (10, 15, 0x7BFF, 0x7E00),
+    _F.FP8_E5M2: (2, 15, 0x7B, 0x7E),
+    _F.FP8_E4M3: (3, 7, 0x77, 0x7C),
+    _F.FP8_E3M4: (4, 3, 0x6F, 0x78),
+    _F.FP8_E4M3FN: (3, 7, 0x7E, 0x7F),
+}
+
+
+class FloatNarrow(PipelinedUnit):
+    """o = i in `format`, with gradual underflow. One result a cycle, latency `stages`.
+
+    To nearest, ties to even; or, where `stochastic` is 1, |o| = (bits + r) >> n with r the top n
+    bits of `random` for the n bits of the significand that are discarded: at least 23 less those
+    of the fraction, more for subnormal results. Of n > R = `random_bits` bits, the lowest n - R
+    are ignored; so many are discarded only below half the smallest subnormal, at R = 24.
+
+    What rounds beyond the largest finite number, and infinity, becomes infinity, in e4m3fn NaN;
+    or the largest finite number where `saturate` is 1. NaN becomes the canonical NaN. Equals
+    `golden.arith.convert.narrow`, given `random` in the top R bits of a word and zeros below.
+
+    Segments: place the point | shift | round | replace what is out of range, with a register
+    behind each of them at 4 stages.
+
+    Parameters
+    ----------
+    stages, enable : int, bool
+        See `PipelinedUnit`.
+    random_bits : int
+        R, at least 24: all bits that a result other than zero discards, ties included.
+
+    Members
+    -------
+    i : In(32)
+        binary32; any code.
+    format : In(NarrowFormat)
+    stochastic, saturate : In(1)
+    random : In(random_bits)
+        All inputs travel with i.
+    en : In(1), only with `enable`
+    o : Out(16)
+        The code, with zeros above one of 8 bits.
+    """
+
+    PLACEMENT = (
+        (),
+        ("shift",),
+        ("shift", "output"),
+        ("shift", "round", "output"),
+        ("place", "shift", "round", "output"),
+    )
+
+    def __init__(self, *, stages=0, enable=False, random_bits=24):
+        if not isinstance(random_bits, int) or not 24 <= random_bits <= 32:
+            raise ValueError(f"random_bits must be an integer from 24 to 32, not {random_bits!r}")
+        self.random_bits = random_bits
+        members = {
+            "i": In(32),
+            "format": In(NarrowFormat, init=NarrowFormat.BF16),
+            "stochastic": In(1),
+            "saturate": In(1),
+            "random": In(random_bits),
+            "o": Out(16),
+        }
+        super().__init__(members, stages=stages, enable=enable)
+
+    @property
+    def tile_parameters(self):
+        return (*super().tile_parameters, self.random_bits)
+
+    def elaborate(self, platform):
+        m = Module()
+        width = _COUNT_BITS + self.random_bits
+
+        # Place: steps of the format are counted, so its last bit always gets to the same place;
+        # below the smallest normal exponent the step stays, and the number moves further down.
+        normal = bind(m, "normal", self.i[EXPONENT].any())
+        exponent = Cat(self.i[23] | ~normal, self.i[24:31])
+        smallest = _table(m, "smallest", self.format, lambda facts: BIAS + 1 - facts[1])
+        offset = _table(m, "offset", self.format, lambda facts: _COUNT_BITS - 1 - facts[0])
+        above = bind(m, "above", exponent - smallest)
+        below = bind(m, "below", above[-1])
+        amount = bind(m, "amount", offset + Mux(below, -above, 0)[:8])
+        # Beyond the last level nothing is left that could count.
+        far = bind(m, "far", amount[_AMOUNT_BITS:].any())
+        s = self.cut(
+            m,
+            "place",
+            significand=Cat(self.i[FRACTION], normal),
+            amount=amount[:_AMOUNT_BITS] | far.replicate(_AMOUNT_BITS),
+            exponent=Mux(below, 0, above)[:8],
+            nan=(self.i[EXPONENT] == EXPONENT_ONES) & self.i[FRACTION].any(),
+            sign=self.i[SIGN],
+            format=self.format.as_value(),
+            stochastic=self.stochastic,
+            saturate=self.saturate,
+            random=self.random,
+        )
+
+        # Shift. To nearest no bit that falls out matters: all is below half the least step then.
+        wide = bind(m, "wide", Cat(Const(0, width - _SIGNIFICAND_BITS), s.significand))
+        steps, _ = shift_right_sticky(m, "steps", wide, s.amount)
+        s = self.cut(
+            m,
+            "shift",
+            steps=steps,
+            exponent=s.exponent,
+            nan=s.nan,
+            sign=s.sign,
+            format=s.format,
+            stochastic=s.stochastic,
+            saturate=s.saturate,
+            random=s.random,
+        )
+
+        # Round: one carry chain, with just below a half for even, a half for odd counts of steps.
+        odd = bind(m, "odd", s.steps[self.random_bits])
+        half = Cat((~odd).replicate(self.random_bits - 1), odd)
+        total = bind(m, "total", s.steps + Mux(s.stochastic, s.random, half))
+        s = self.cut(
+            m,
+            "round",
+            count=total[self.random_bits :],
+            exponent=s.exponent,
+            nan=s.nan,
+            sign=s.sign,
+            format=s.format,
+            saturate=s.saturate,
+        )
+
+        # The leading one adds one to the exponent field, a carry out of the fraction another.
+        form = s.format
+        base = Signal(18)
+        with m.Switch(form):
+            for chosen, (fraction_bits, *_) in _FACTS.items():
+                with m.Case(chosen.value):
+                    m.d.comb += base.eq(s.exponent << fraction_bits)
+        code = bind(m, "code", base + s.count)
+        largest = _table(m, "largest", form, lambda facts: facts[2])
+        canonical = _table(m, "canonical", form, lambda facts: facts[3])
+        beyond = bind(m, "beyond", code > largest)
+        lost = beyond & ~s.saturate & (form == _F.FP8_E4M3FN.value)
+        nan = bind(m, "nan", s.nan | lost)
+        # Infinity, where there is one, is the code that follows.
+        magnitude = Mux(beyond, largest + ~s.saturate, code)[:15]
+        byte = bind(m, "byte", form[2])
+        signed = Cat(magnitude[:7], Mux(byte, s.sign, magnitude[7]))
+        signed = Cat(signed, magnitude[8:15], s.sign & ~byte)
+        m.d.comb += self.o.eq(self.cut(m, "output", o=Mux(nan, canonical, signed)).o)
+        return m
+
+
+def _table(m, name, form, fact):
+    """A signal with one of the facts of the format, by its code."""
+    values = {chosen.value: fact(facts) for chosen, facts in _FACTS.items()}
+    chosen = Signal(range(max(values.values()) + 1), name=name)
+    with m.Switch(form):
+        for code, value in values.items():
+            with m.Case(code):
+                m.d.comb += chosen.eq(value)
+    return chosen
