@@ -168,6 +168,12 @@ def test_worst_error_of_exp_at_length():
     assert errors(exp, x).max() <= 0.95
 
 
+def test_worst_error_of_sigmoid_and_tanh():
+    x = exp_arguments(200_000, 34)
+    assert errors(sigmoid, x[x > -87.3]).max() <= 2.5
+    assert np.abs(wide(tanh(x)) - np.tanh(wide(x))).max() <= 1.2e-7
+
+
 ALL_BF16 = np.arange(1 << 16, dtype=np.uint16)
 NORMAL_BF16 = ALL_BF16[((ALL_BF16 & 0x7F80) != 0) & ((ALL_BF16 & 0x7F80) != 0x7F80)]
 
