@@ -93,11 +93,9 @@ ONE_DIRECTION = (("vcs_b", 0),)
 """Side B sends no payload: its flits carry acknowledgements only."""
 
 
-def goodput(bit_error_rate, delay, cycles, *, sides=ONE_DIRECTION):
-    """Granules that B received against the most that the format carries; errors hit both
-    directions.
-    """
-    run = saturated(
+def with_errors(bit_error_rate, delay, cycles, *, sides=ONE_DIRECTION):
+    """A run of packets of 1 KiB with errors in both directions."""
+    return saturated(
         cycles,
         minimum=65,
         delay=delay,
@@ -105,6 +103,10 @@ def goodput(bit_error_rate, delay, cycles, *, sides=ONE_DIRECTION):
         step_error_rate=step_error_rate(bit_error_rate),
         cycle_limit=10 * cycles,
     )
+
+
+def goodput(run):
+    """Granules that B received against the most that the format carries."""
     best = LONG_GRANULES / LONG_CELLS / CELL_BYTES * LINK.beat_bytes
     best *= LINK.skip_cycles / (LINK.skip_cycles + 1)
     return run["granules_b"] / run["cycles"] / best
@@ -140,8 +142,9 @@ def measure(quick):
     curve = []
     for rate in RATES:
         cycles = scale * (400_000 if rate < 1e-6 else 100_000)
-        one = done(goodput(rate, delay, cycles))
-        curve.append((rate, one, done(goodput(rate, delay, cycles, sides=()))))
+        one = done(goodput(with_errors(rate, delay, cycles)))
+        both = done(goodput(with_errors(rate, delay, cycles, sides=())))
+        curve.append((rate, one, both))
     one_way = {rate: value for rate, value, _ in curve}
     figures["goodput_ber_1e-8"], figures["goodput_ber_1e-6"] = one_way[1e-8], one_way[1e-6]
     figures["flip_flops"] = done(link_area(LINK)["flip_flops"])
