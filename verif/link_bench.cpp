@@ -345,7 +345,9 @@ struct Side {
                 fail("side %d VC %d: packet of generation %u among %u", index, vc, s.current.generation, s.generation);
             // The packet may still be on its way in when its head comes out.
             const Source& from = peer.source[vc];
-            Packet awaited = queue.empty() ? Packet{from.generation, from.number, from.length, 0} : queue.front();
+            Packet awaited = !queue.empty()                            ? queue.front()
+                             : from.offering && !from.ends.empty() ? from.ends.front()
+                                                                       : Packet{from.generation, from.number, from.length, 0};
             if (awaited.generation != s.current.generation || awaited.number != s.current.number ||
                 awaited.length != s.current.length)
                 fail("side %d VC %d: got packet %u/%lu of %d granules, next is %u/%lu of %d", index, vc,
