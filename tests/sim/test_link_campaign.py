@@ -8,8 +8,6 @@ import pytest
 from isa.link import LinkState, Reason
 from verif.link_bench import CampaignError, Scenario, link_bench
 
-pytestmark = pytest.mark.nightly
-
 SMALL = {"beat_bytes": 16, "lanes": 4, "replay_bytes": 8192}
 WIDE = {"beat_bytes": 64, "lanes": 8}
 FLIT_ERRORS = 1e-3
@@ -90,7 +88,6 @@ FAULTS = {
 }
 EXPECTED = {
     "retrains": "RECOVERIES",
-    "resets": "INITIALISATIONS",
     "cuts": "RECOVERIES",
     "drops": "RECOVERIES",
     "stuck": "WIDTH_CHANGES",
@@ -104,7 +101,10 @@ def test_faults(fault):
     run = link_bench(**SMALL).run(
         mixed(cycles=150_000, step_error_rate=1e-4, bit_offset=1, inverted=1, **FAULTS[fault])
     )
-    assert flits(run, EXPECTED[fault]) > 3
+    if fault == "resets":  # the counters of a chip restart with it; the first start is a loss too
+        assert flits(run, "lost") - 2 > 3
+    else:
+        assert flits(run, EXPECTED[fault]) > 3
     if fault not in ("resets", "cuts", "everything", "stuck"):
         assert run["lost_a"] == run["lost_b"] == 1, "state was lost without need"
     if fault in ("retrains", "cuts", "drops", "stuck"):
