@@ -223,8 +223,8 @@ struct Side {
     uint32_t closed = 0;
     uint32_t generation = 0;
     uint64_t lost_count = 0, reset_until = 0;
-    uint64_t packets = 0, granules = 0, sent_packets = 0, abandoned = 0;
-    uint64_t latency_minimum = UINT64_MAX, latency_maximum = 0, latency_sum = 0;
+    uint64_t packets = 0, granules = 0;
+    uint64_t latency_minimum = UINT64_MAX, latency_maximum = 0;
     double phase = 0;
     bool sending = true;
 
@@ -296,7 +296,6 @@ struct Side {
                 for (Packet& packet : s.ends) {
                     packet.last_in = cycle;
                     expected[vc].push_back(packet);
-                    sent_packets++;
                 }
             });
         }
@@ -306,7 +305,6 @@ struct Side {
     void lose_sources(bool reset) {
         generation++;
         for (Source& s : source) {
-            if (s.offering || s.length) abandoned++;
             s.given_up = !reset && (s.offering || s.length);
             if (!reset) continue;
             s.number += s.length != 0;
@@ -345,9 +343,9 @@ struct Side {
                 fail("side %d VC %d: packet of generation %u among %u", index, vc, s.current.generation, s.generation);
             // The packet may still be on its way in when its head comes out.
             const Source& from = peer.source[vc];
-            Packet awaited = !queue.empty()                            ? queue.front()
-                             : from.offering && !from.ends.empty() ? from.ends.front()
-                                                                       : Packet{from.generation, from.number, from.length, 0};
+            Packet awaited{from.generation, from.number, from.length, 0};
+            if (!queue.empty()) awaited = queue.front();
+            else if (from.offering && !from.ends.empty()) awaited = from.ends.front();
             if (awaited.generation != s.current.generation || awaited.number != s.current.number ||
                 awaited.length != s.current.length)
                 fail("side %d VC %d: got packet %u/%lu of %d granules, next is %u/%lu of %d", index, vc,
@@ -372,7 +370,6 @@ struct Side {
         uint64_t latency = cycle - queue.front().last_in;
         if (latency < latency_minimum) latency_minimum = latency;
         if (latency > latency_maximum) latency_maximum = latency;
-        latency_sum += latency;
         queue.pop_front();
     }
 
@@ -566,7 +563,7 @@ int main(int argc, char** argv) {
     }
     uint64_t warm = cycle + setting("warm_cycles", 0);
     while (!failed && cycle < warm) run_cycle();
-    uint64_t base_granules[2], begin = cycle;
+    uint64_t base_granules[2];
     for (int i = 0; i < 2; i++) {
         sides[i].write_register(0, 0x21 | 0x80);  // snapshot
     }
@@ -575,11 +572,11 @@ int main(int argc, char** argv) {
     for (int i = 0; i < 2; i++) {
         base_granules[i] = sides[i].granules;
         sides[i].latency_minimum = UINT64_MAX;
-        sides[i].latency_maximum = sides[i].latency_sum = 0;
+        sides[i].latency_maximum = 0;
         for (int n = 0; n < COUNTERS; n++) base_counters[i].push_back(sides[i].counter(n));
     }
-    begin = cycle;
-    uint64_t base_packets[2] = {sides[0].packets, sides[1].packets};
+    const uint64_t begin = cycle;
+    const uint64_t base_packets[2] = {sides[0].packets, sides[1].packets};
     uint64_t target = setting("packets", 0);
     uint64_t until = target ? limit : begin + uint64_t(setting("cycles", 10000));
     while (!failed && cycle < until && !(target && sides[0].packets >= target && sides[1].packets >= target)) {
@@ -606,7 +603,7 @@ int main(int argc, char** argv) {
                     (unsigned long)s.out.errors);
     }
     // The end: no more errors, everything arrives, credits are back (limits count whole units of 4 granules).
-    uint64_t active_before_end = 0;
+    uint64_t given_up = 0;
     for (auto& s : sides) {
         s.sending = false;
         s.closed = 0;
@@ -623,7 +620,7 @@ int main(int argc, char** argv) {
             for (int vc = 0; vc < VCS; vc++)
                 while (!s.expected[vc].empty() && s.expected[vc].front().generation < s.generation &&
                        sides[1 - s.index].sink[vc].have_generation == false)
-                    s.expected[vc].pop_front(), active_before_end++;
+                    s.expected[vc].pop_front(), given_up++;
     }
     if (!failed && !drained()) fail("not drained: states %x and %x", sides[0].read(4), sides[1].read(4));
     uint64_t settled = cycle + 600 + 4 * (sides[0].read(0x18) & 0xFFFF);
@@ -639,7 +636,7 @@ int main(int argc, char** argv) {
                      depths[vc]);
         std::printf("reasons_%c %u\n", "ab"[s.index], s.read(4) >> 16);
     }
-    std::printf("given_up %lu\n", (unsigned long)active_before_end);
+    std::printf("given_up %lu\n", (unsigned long)given_up);
     std::printf("simulated %lu\nfailed %d\n", (unsigned long)cycle, failed);
     return failed;
 }

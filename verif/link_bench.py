@@ -89,7 +89,7 @@ def link_bench(**changes):
 class LinkBench:
     """Two ports of `link`, built once per content of the sources."""
 
-    def __init__(self, link, *, port=LinkPort):
+    def __init__(self, link):
         self.link = link
         defines = {
             "BEAT": link.beat_bytes,
@@ -97,7 +97,7 @@ class LinkBench:
             "DEPTHS": ",".join(str(UNIT_GRANULES * units) for units in link.vc_units),
             "COUNTER_NAMES": ",".join(COUNTERS),
         }
-        verilog = emit(port(link), "link", checks=True)
+        verilog = emit(LinkPort(link), "link", checks=True)
         self._program = build("link", verilog, _SOURCE, defines, control=_PUBLIC)
 
     def run(self, scenario):

@@ -48,6 +48,7 @@ def test_goodput():
     cost = (1 - goodput(run)) * run["cycles"] / run["CRC_ERRORS_b"]
     assert run["CRC_ERRORS_b"] > 50
     assert ROUND_TRIP <= cost <= ROUND_TRIP + 25, cost
+    assert meets("goodput_ber_1e-6", goodput(run)), goodput(run)
     assert predicted(1e-6, cost - 10) > 0.915
 
 
