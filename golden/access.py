@@ -14,12 +14,14 @@ from golden.arith import bfloat16
 from isa.dtypes import DType
 from isa.pattern import bounding_box, byte_intervals, element_offsets
 
-_BITS = {DType.FP32: np.dtype(np.uint32), DType.BF16: np.dtype(np.uint16)}
+_BITS = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16), 4: np.dtype(np.uint32)}
 
 
 @dataclass(frozen=True)
 class Access:
-    """An operand whose values are all known and checked. `dims`: (step, count), outermost first."""
+    """An operand whose values are all known and checked. `dims`: (step, count), outermost first.
+    `pairs`: an element is two neighbours of the dtype.
+    """
 
     space: int
     dtype: DType
@@ -27,6 +29,7 @@ class Access:
     partitions: int
     offset: int
     dims: tuple
+    pairs: bool = False
 
     @cached_property
     def elements(self):
@@ -39,7 +42,7 @@ class Access:
     @cached_property
     def itemsize(self):
         """Bytes of an element."""
-        return self.dtype.itemsize
+        return self.dtype.itemsize * (2 if self.pairs else 1)
 
     @cached_property
     def box(self):
@@ -60,7 +63,7 @@ class Access:
         """The elements in place: [partitions, *counts] of the unsigned integer as wide as the
         dtype.
         """
-        return self._view(memory.flat, memory.pitch, _BITS[self.dtype])
+        return self._view(memory.flat, memory.pitch, _BITS[self.itemsize])
 
     def shadow_view(self, shadow, pitch, integer):
         """The same for an array of one byte per byte of the memory."""

@@ -62,7 +62,9 @@ class Preparer:
         self._prepared = {}
 
     def prepare(self, word, sequencer, registers, stationary):
-        """Prepared or Refused. word: 128 bytes; stationary: (K, M) of the tensor engine or None."""
+        """Prepared or Refused. word: 128 bytes; stationary: (K, M, double_row,
+        transpose) of the tensor engine or None.
+        """
         first = (word, sequencer)
         if first not in self._decoded:
             self._remember(self._decoded, first, self._decode(word, sequencer))
@@ -139,6 +141,7 @@ def _operand(fields, slot):
         get("partition_count"),
         get("offset"),
         dims,
+        pairs=bool(fields.get("double_row")) and slot == "src0",
     )
 
 

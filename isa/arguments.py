@@ -14,16 +14,33 @@ Builder and assembler share both, so the two have the same names:
 import operator
 
 from isa.encoding import EncodeError, field_map
-from isa.fields import AluOp, Condition, Function, RegOp, Space, Update
+from isa.fields import AluOp, Condition, Function, Part, RegOp, Space, Update
 from isa.instructions import BY_NAME
 from isa.pattern import AccessPattern, ColumnPattern, Reg
 from isa.values import Address, Bits, SemaphoreUpdate, Wait, enum_member, float_bits
 
-ENUMS = {"op0": AluOp, "op1": AluOp, "func": Function, "alu_op": RegOp, "cond": Condition}
-FLAGS = ("reverse0", "reverse1", "accumulate")
+ENUMS = {
+    "op0": AluOp,
+    "op1": AluOp,
+    "func": Function,
+    "part": Part,
+    "alu_op": RegOp,
+    "cond": Condition,
+}
+FLAGS = (
+    "reverse0",
+    "reverse1",
+    "accumulate",
+    "sat",
+    "stochastic",
+    "double_row",
+    "transpose",
+)
 REGISTER_FIELDS = ("rd", "ra", "rb")
 DEFAULTS = {
     "op1": AluOp.BYPASS,
+    "part": Part.FULL,
+    "imm2": 0.0,
     "reduce_dims": 1,
     "dma_engine": 0,
     "ra": Reg(0),
@@ -150,6 +167,9 @@ def _set_option(name, fields, option, value):
     where = f"{name}: {option}"
     if option == "imm0":
         _set_immediate(fields, option, 1, value)
+    elif option == "imm2":
+        value = DEFAULTS[option] if value is None else value
+        fields[option] = value.value if isinstance(value, Bits) else float_bits(value)
     elif option in ("imm", "rb"):
         if value is not None:
             if "use_imm" in fields:
@@ -206,6 +226,8 @@ def _arguments(instruction, fields):
             continue
         if option == "imm0":
             found[option] = _immediate_argument(fields, option, 1)
+        elif option == "imm2":
+            found[option] = Bits(fields[option])
         elif option in ("imm", "rb") and "use_imm" in fields:
             if fields["use_imm"] == int(option == "imm"):
                 found[option] = fields[option] if option == "imm" else Reg(fields[option])

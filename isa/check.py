@@ -127,9 +127,9 @@ def check_form(instruction, fields):
 def check(config, instruction, fields, *, stationary=UNKNOWN, place=None, registers=None):
     """First broken rule as a Fault, or None.
 
-    fields: every field, with register values substituted.  stationary: (K, M) of the last
-    load_stationary of the sequencer that did work, None when there was none since START, UNKNOWN
-    leaves that rule out.  place: (index of the instruction, instructions in the stream), for the
+    fields: every field, with register values substituted.  stationary: (K, M, double_row,
+    transpose) of the last load_stationary of the sequencer that did work, None when there was none
+    since START, UNKNOWN leaves that rule out.  place: (index of the instruction, instructions in the stream), for the
     target of branch (taken) and loop; None leaves it out.  registers: values for the address of
     reg_load, reg_store and dma_trigger; its rules are left out when None and a register is added.
     """
@@ -169,7 +169,7 @@ def _operator_fault(instruction, fields):
                 Cause.BAD_OPERATOR,
                 f"{instruction.name}: {path} = {fields[path]}, must be one of {names}",
             )
-    return None
+    return _rule_fault(instruction, fields, Cause.BAD_OPERATOR)
 
 
 def _space_fault(instruction, fields):
@@ -200,6 +200,14 @@ def _dtype_fault(instruction, fields):
                 f"{instruction.name}: {item.slot} has dtype {_name(DType, dtype)}, "
                 f"must be {' or '.join(d.name for d in dtypes)}",
             )
+    return _rule_fault(instruction, fields, Cause.BAD_DTYPE)
+
+
+def _rule_fault(instruction, fields, cause):
+    for rule in instruction.rules:
+        if rule.cause == cause and all(fields[path] in values for path, values in rule.when):
+            given = ", ".join(f"{path} = {fields[path]}" for path, _ in rule.when)
+            return Fault(cause, f"{instruction.name}: {rule.doc} ({given})")
     return None
 
 

@@ -18,6 +18,16 @@ MAX_ELEMENTS = 1 << 16
 MAX_COUNT = (1 << 16) - 1
 
 
+STATE_WORDS = 6
+"""Words of state of a generator of random numbers."""
+
+
+def element_bytes(fields, slot):
+    """Bytes of an element of an operand: with double_row that of a pair."""
+    pair = fields.get("double_row", 0) and slot == "src0"
+    return DType(fields[f"{slot}.dtype"]).itemsize * (2 if pair else 1)
+
+
 class Resolved:
     """One operand or column with all values known; column: partition_count is that of src0."""
 
@@ -25,6 +35,7 @@ class Resolved:
         self.slot = slot
         self.space = Space(fields[f"{slot}.space"])
         self.dtype = DType(fields[f"{slot}.dtype"])
+        self.itemsize = element_bytes(fields, slot)
         self.partition = fields[f"{slot}.partition"]
         self.offset = fields[f"{slot}.offset"]
         if partition_count is None:
@@ -37,7 +48,7 @@ class Resolved:
             self.steps = [0]
         self.elements = prod(self.counts)
         self.low, self.high = bounding_box(
-            self.offset, self.dtype.itemsize, tuple(zip(self.steps, self.counts, strict=True))
+            self.offset, self.itemsize, tuple(zip(self.steps, self.counts, strict=True))
         )
 
 
@@ -58,7 +69,7 @@ def operands_problem(config, instruction, fields, stationary):
             if problem is not None:
                 return problem
     by_slot = {item.slot: item for item in operands}
-    problem = _range_of_instruction(config, instruction, by_slot)
+    problem = _range_of_instruction(config, instruction, by_slot, fields)
     return problem or _SHAPE_RULES[instruction.shape](instruction, by_slot, fields, stationary)
 
 
@@ -90,7 +101,7 @@ def partition_problem(config, item):
 
 def alignment_problem(_config, item):
     """Offset a multiple of the element size."""
-    size = item.dtype.itemsize
+    size = item.itemsize
     if item.offset % size:
         return (
             Cause.MISALIGNED,
@@ -122,8 +133,10 @@ def range_problem(config, item):
     return None
 
 
-def _range_of_instruction(config, instruction, by_slot):
-    """Limits that belong to the tensor engine: M, N and one PSUM bank."""
+def _range_of_instruction(config, instruction, by_slot, fields):
+    """Limits that belong to the tensor engine: M, N, one PSUM bank, and double rows."""
+    if fields.get("double_row") and not config.double_row:
+        return Cause.OUT_OF_RANGE, "double_row = 1, this chip has single rows"
     if instruction.shape == "stationary" and by_slot["src0"].elements > config.partitions:
         return (
             Cause.OUT_OF_RANGE,
@@ -173,11 +186,11 @@ def _equal_elements(by_slot):
     return None
 
 
-def _matmul(_instruction, by_slot, _fields, stationary):
+def _matmul(_instruction, by_slot, fields, stationary):
     if stationary is None:
         return Cause.SHAPE_MISMATCH, "no load_stationary came before"
     if stationary != UNKNOWN:
-        k, m = stationary
+        k, m, *modes = stationary
         if by_slot["src0"].partition_count != k:
             return (
                 Cause.SHAPE_MISMATCH,
@@ -189,6 +202,12 @@ def _matmul(_instruction, by_slot, _fields, stationary):
                 Cause.SHAPE_MISMATCH,
                 f"dst has {by_slot['dst'].partition_count} partitions, the stationary has M = {m}",
             )
+        for name, loaded in zip(("double_row", "transpose"), modes, strict=True):
+            if fields[name] != loaded:
+                return (
+                    Cause.SHAPE_MISMATCH,
+                    f"{name} = {fields[name]}, the stationary was loaded with {name} = {loaded}",
+                )
     return _equal_elements(by_slot)
 
 
@@ -207,6 +226,16 @@ def _reduce(_instruction, by_slot, fields, _stationary):
     return problem
 
 
+def _state(_instruction, by_slot, _fields, _stationary):
+    (item,) = by_slot.values()
+    if item.elements != STATE_WORDS:
+        return (
+            Cause.SHAPE_MISMATCH,
+            f"{item.slot} has {item.elements} elements per partition, a state has {STATE_WORDS}",
+        )
+    return None
+
+
 def _listed(counts):
     return ", ".join(f"{slot} {count}" for slot, count in counts.items())
 
@@ -217,4 +246,5 @@ _SHAPE_RULES = {
     "matmul": _matmul,
     "stationary": _no_rule,
     "fill": _no_rule,
+    "state": _state,
 }

@@ -7,9 +7,7 @@ import numpy as np
 
 
 class DType(IntEnum):
-    """Code of an element type.  Codes are stable; only those in SUPPORTED may appear in a program
-    today.
-    """
+    """Code of an element type.  Codes are stable."""
 
     FP32 = 0
     BF16 = 1
@@ -42,9 +40,14 @@ class DType(IntEnum):
         return _NUMPY[self]
 
 
-SUPPORTED = (DType.FP32, DType.BF16)
-MATMUL = (DType.BF16,)
-"""Types that the tensor engine takes."""
+SUPPORTED = tuple(DType)
+FP8 = (DType.FP8_E5M2, DType.FP8_E4M3, DType.FP8_E3M4, DType.FP8_E4M3FN)
+NARROW = (DType.BF16, DType.FP16, *FP8)
+"""Types that `sat` and `stochastic` apply to as results."""
+MATMUL = (DType.FP32, DType.TF32, *NARROW)
+"""Types that the tensor engine multiplies."""
+TRANSPOSED = (*NARROW, DType.INT8, DType.UINT8, DType.INT16, DType.UINT16)
+"""Types of one or two bytes, whose bits the tensor engine can pass."""
 
 _NUMPY = {
     DType.FP32: np.dtype(np.float32),

@@ -47,7 +47,13 @@ class Update(IntEnum):
 
 
 class AluOp(IntEnum):
-    """Operators of the vector engine."""
+    """Operators of the vector engine: a op b.
+
+    Below 32 they work on FP32 values; comparisons and logical operators give 1.0 or 0.0, a
+    comparison with NaN is false except NOT_EQUAL, everything but +-0 is true.  From 32 on they are
+    raw: they work on 32-bit words, to which integers are extended by their sign and all other
+    elements with zeros, and store the low bytes of the result.
+    """
 
     BYPASS = 0
     ADD = 1
@@ -55,13 +61,86 @@ class AluOp(IntEnum):
     MULTIPLY = 3
     MAX = 4
     MIN = 5
+    DIVIDE = 6
+    POWER = 7
+    ABS_MAX = 8
+    ABS_MIN = 9
+    EQUAL = 10
+    NOT_EQUAL = 11
+    GREATER = 12
+    GREATER_EQUAL = 13
+    LESS = 14
+    LESS_EQUAL = 15
+    LOGICAL_AND = 16
+    LOGICAL_OR = 17
+    LOGICAL_XOR = 18
+    BITWISE_AND = 32
+    BITWISE_OR = 33
+    BITWISE_XOR = 34
+    SHIFT_LEFT = 35
+    SHIFT_RIGHT = 36
+    SHIFT_RIGHT_ARITHMETIC = 37
+    INT_ADD = 40
+    INT_SUBTRACT = 41
+    INT_MULTIPLY = 42
+    INT_MAX = 43
+    INT_MIN = 44
+    INT_EQUAL = 45
+    INT_NOT_EQUAL = 46
+    INT_GREATER = 47
+    INT_GREATER_EQUAL = 48
+    INT_LESS = 49
+    INT_LESS_EQUAL = 50
+    UINT_GREATER = 51
+    UINT_GREATER_EQUAL = 52
+    UINT_LESS = 53
+    UINT_LESS_EQUAL = 54
+
+    @property
+    def raw(self):
+        """Works on words, not on FP32 values."""
+        return self >= 32
 
 
 class Function(IntEnum):
-    """Functions of the scalar engine."""
+    """Functions of the scalar engine, defined in `isa.functions`."""
 
     COPY = 0
     RELU = 1
+    EXP = 2
+    LOG = 3
+    SQRT = 4
+    RSQRT = 5
+    RECIPROCAL = 6
+    SIGMOID = 7
+    TANH = 8
+    GELU = 9
+    GELU_TANH = 10
+    GELU_DERIVATIVE = 11
+    SILU = 12
+    SILU_DERIVATIVE = 13
+    SOFTPLUS = 14
+    MISH = 15
+    ERF = 16
+    SIN = 17
+    COS = 18
+    ARCTAN = 19
+    SQUARE = 20
+    ABS = 21
+    SIGN = 22
+    PRELU = 23
+
+
+class Part(IntEnum):
+    """What of an operand of the tensor engine takes part: all of it, or of FP32 a half of 12
+    significant bits, high = bits & FFFFF000 and low = value - high.  Infinity and NaN count in
+    HIGH alone and read as zero in the other two.
+    """
+
+    FULL = 0
+    HIGH = 1
+    LOW = 2
+    HIGH_FINITE = 3
 
 
 class RegOp(IntEnum):
@@ -152,6 +231,13 @@ OPTIONS = {
         Field("reverse1", 929, 1, "1: operand1 op1 data"),
         Field("accumulate", 930, 1, "1: add to PSUM, 0: overwrite"),
         Field("reduce_dims", 932, 3, "innermost dimensions of src0 that are reduced, 1..4"),
+        Field("sat", 935, 1, "1: what rounds beyond the largest finite number, and infinity, "
+              "becomes that number, 0: infinity (FP8_E4M3FN: NaN)"),
+        Field("stochastic", 936, 1, "1: results are rounded stochastically, 0: to nearest even"),
+        Field("part", 938, 2, "Part of an FP32 operand"),
+        Field("double_row", 940, 1, "1: two FP8 rows in each row of the array"),
+        Field("transpose", 941, 1, "1: bits of the stationary operand pass, nothing is multiplied"),
+        Field("imm2", 960, 32, "third immediate, FP32 bits"),
         # control instructions
         Field("rd", 128, 6, "destination register"),
         Field("ra", 136, 6, "first source register"),

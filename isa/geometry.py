@@ -53,6 +53,10 @@ class Config:
     hbm_bytes: int = _architectural("HBM size")
     dma_engines: int = _architectural("DMA engines")
     links: int = field(default=0, metadata={"doc": "NeuronLink ports, 0..4", "architectural": True})
+    double_row: bool = field(
+        default=False,
+        metadata={"doc": "each PE holds two FP8 weights", "architectural": True},
+    )
     sbuf_banks: int = _timing(4, "interleaved SBUF banks of 16-byte words in a partition")
     hbm_ports: int = _timing(1, "AXI4 ports towards HBM, 16 bytes wide each")
     pe_multiply_stages: int = _timing(1, "registers in a PE's multiplier")
@@ -165,18 +169,21 @@ class Config:
 
     @property
     def arch_hash(self):
-        """64-bit hash over the architectural fields and the ISA version.  Without links the hash
-        says nothing of them: it is that of a chip from before there were links.
+        """64-bit hash over the architectural fields and the ISA version.  Where there are no links
+        or double rows the hash says nothing of them: it is that of a chip from before they were.
         """
         facts = {f.name: getattr(self, f.name) for f in fields(self) if f.metadata["architectural"]}
-        if not self.links:
-            del facts["links"]
+        for name in ("links", "double_row"):
+            if not facts[name]:
+                del facts[name]
         text = json.dumps({"isa": ISA_VERSION, **facts}, sort_keys=True)
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
 
     def as_dict(self):
-        """{field: value}; without links the fields of links are left out."""
+        """{field: value}; without links, double rows, their fields are left out."""
         facts = asdict(self)
+        if not self.double_row:
+            del facts["double_row"]
         if not self.links:
             for name in ("links", "link_beat_bytes", "link_lanes"):
                 del facts[name]

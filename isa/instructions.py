@@ -61,8 +61,8 @@ Execution in detail
 
 from dataclasses import dataclass
 
-from isa.address_map import Sequencer
-from isa.dtypes import MATMUL, SUPPORTED, DType
+from isa.address_map import Cause, Sequencer
+from isa.dtypes import FP8, MATMUL, NARROW, SUPPORTED, TRANSPOSED, DType
 from isa.fields import (
     COLUMN,
     COLUMN_AT,
@@ -72,6 +72,7 @@ from isa.fields import (
     OPTIONS,
     AluOp,
     Function,
+    Part,
     Space,
 )
 
@@ -100,6 +101,17 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Rule:
+    """Refused with `cause` where every field of `when`, ((path, values), ...), has one of its
+    values; `doc` says what would be right.
+    """
+
+    cause: Cause
+    doc: str
+    when: tuple
+
+
+@dataclass(frozen=True)
 class Instruction:
     """One instruction.
 
@@ -109,6 +121,8 @@ class Instruction:
     page.
     fenced: a control instruction that waits until all earlier instructions of its sequencer are
     complete.
+    rules: combinations of fields that are refused, in their order behind the other checks with the
+    same Cause.
     """
 
     name: str
@@ -122,6 +136,7 @@ class Instruction:
     enums: tuple = ()
     shape: str = "control"
     fenced: bool = False
+    rules: tuple = ()
 
     @property
     def datapath(self):
@@ -150,8 +165,48 @@ class Instruction:
         return mask
 
 
-_BINARY = (AluOp.ADD, AluOp.SUBTRACT, AluOp.MULTIPLY, AluOp.MAX, AluOp.MIN)
+_FAST = tuple(op for op in AluOp if not op.raw and op not in
+              (AluOp.BYPASS, AluOp.DIVIDE, AluOp.POWER))
+_RAW = tuple(op for op in AluOp if op.raw)
+_VALUE = tuple(op for op in AluOp if not op.raw and op != AluOp.BYPASS)
+_SCAN = (AluOp.ADD, AluOp.SUBTRACT, AluOp.MULTIPLY, AluOp.MAX, AluOp.MIN)
+_ROUNDING = ("sat", "stochastic")
+
+
+def _without(values, allowed):
+    return tuple(value for value in values if value not in allowed)
+
+
+_ROUNDS = tuple(
+    Rule(Cause.BAD_DTYPE, f"{name} needs a dst of {', '.join(d.text for d in NARROW)}",
+         ((name, (1,)), ("dst.dtype", _without(DType, NARROW))))
+    for name in _ROUNDING
+)
+_RAW_EXACT = tuple(
+    Rule(Cause.BAD_OPERATOR, f"{name} needs an operator on FP32 values, raw ones do not round",
+         ((name, (1,)), ("op0", _RAW)))
+    for name in _ROUNDING
+)
+_ONE_KIND = tuple(
+    Rule(Cause.BAD_OPERATOR, "op0 and op1 must both be raw or both work on FP32 values",
+         (("op0", first), ("op1", second)))
+    for first, second in ((_RAW, _FAST), (_VALUE, _RAW))
+)
+_COPY_EXACT = tuple(
+    Rule(Cause.BAD_DTYPE, f"{name} needs a cast, between equal dtypes nothing is rounded",
+         ((name, (1,)), ("src0.dtype", (dtype,)), ("dst.dtype", (dtype,))))
+    for name in _ROUNDING for dtype in NARROW
+)
+_PARTS = (
+    Rule(Cause.BAD_DTYPE, "part must be high, low or high_finite with fp32",
+         (("part", (Part.FULL,)), ("src0.dtype", (DType.FP32,)))),
+    Rule(Cause.BAD_DTYPE, "part must be full with a dtype other than fp32",
+         (("part", _without(Part, (Part.FULL,))), ("src0.dtype", _without(DType, (DType.FP32,))))),
+    Rule(Cause.BAD_DTYPE, f"double_row needs {', '.join(d.text for d in FP8)}",
+         (("double_row", (1,)), ("src0.dtype", _without(DType, FP8)))),
+)
 _ENGINE_COST = "max(start-up, N)"
+_ALU_COST = "max(start-up, N); divide, power: N * SLOW_CYCLES"
 
 INSTRUCTIONS = (
     Instruction("nop", 0x00, ALL_SEQUENCERS, "Nothing, apart from its wait and update.", "1"),
@@ -195,52 +250,95 @@ INSTRUCTIONS = (
     Instruction("load_stationary", 0x20, frozenset({Sequencer.TENSOR}),
                 "Load weights [K, M] for the next multiply_moving: K partitions, M elements "
                 "per partition, M <= array.",
-                "M/4 when contiguous and 8-byte aligned, else M; "
+                "M/4 with elements of 2 bytes, contiguous and 8-byte aligned, else M; "
                 "hidden behind the running multiply",
-                operands=(Operand("src0", "stationary [K, M]", (Space.SBUF,), MATMUL),),
-                shape="stationary"),
+                operands=(Operand("src0", "stationary [K, M]; with double_row an element is a pair "
+                                  "of adjacent FP8", (Space.SBUF,), _without(DType, (
+                                      DType.INT32, DType.UINT32))),),
+                options=("part", "double_row", "transpose"), shape="stationary",
+                rules=(*_PARTS,
+                       Rule(Cause.BAD_DTYPE, "without transpose the dtype must be one of "
+                            f"{', '.join(d.text for d in MATMUL)}",
+                            (("transpose", (0,)), ("src0.dtype", _without(DType, MATMUL)))),
+                       Rule(Cause.BAD_DTYPE, "transpose needs a dtype of 1 or 2 bytes",
+                            (("transpose", (1,)), ("src0.dtype", _without(DType, TRANSPOSED)))),
+                       Rule(Cause.BAD_OPERATOR, "transpose and double_row exclude each other",
+                            (("transpose", (1,)), ("double_row", (1,)))))),
     Instruction("multiply_moving", 0x21, frozenset({Sequencer.TENSOR}),
                 "dst[m, n] = (accumulate: dst[m, n] +) "
                 "sum over k of stationary[k, m] * src0[k, n]; rows in order from +0; "
-                "K equals the stationary's K, dst has M partitions and lies in one PSUM bank.",
+                "K equals the stationary's K, dst has M partitions and lies in one PSUM bank.  "
+                "double_row: each term is stationary[k, m, 0] * src0[k, n, 0] + "
+                "stationary[k, m, 1] * src0[k, n, 1], rounded.  transpose: each term is the word "
+                "of the stationary element's bits, zero-extended, where src0[k, n] is not zero.  "
+                "double_row and transpose are those of the load_stationary.",
                 _ENGINE_COST,
-                operands=(Operand("src0", "moving [K, N]", (Space.SBUF,), MATMUL),
+                operands=(Operand("src0", "moving [K, N]; with double_row an element is a pair of "
+                                  "adjacent FP8", (Space.SBUF,), MATMUL),
                           Operand("dst", "result [M, N]", (Space.PSUM,), (DType.FP32,))),
-                options=("accumulate",), shape="matmul"),
+                options=("accumulate", "part", "double_row", "transpose"), shape="matmul",
+                rules=(*_PARTS,
+                       Rule(Cause.BAD_OPERATOR, "transpose and double_row exclude each other",
+                            (("transpose", (1,)), ("double_row", (1,)))))),
     Instruction("tensor_tensor", 0x30, frozenset({Sequencer.VECTOR}),
-                "dst = src0 op0 src1.", _ENGINE_COST,
+                "dst = src0 op0 src1.", _ALU_COST,
                 operands=(Operand("src0", "first operand"), Operand("src1", "second operand"),
                           Operand("dst", "result")),
-                options=("op0",), enums=(("op0", _BINARY),), shape="same"),
+                options=("op0", *_ROUNDING), enums=(("op0", (*_VALUE, *_RAW)),), shape="same",
+                rules=(*_RAW_EXACT, *_ROUNDS)),
     Instruction("tensor_scalar", 0x31, frozenset({Sequencer.VECTOR}),
-                "dst = (src0 op0 operand0) op1 operand1.", _ENGINE_COST,
+                "dst = (src0 op0 operand0) op1 operand1.", _ALU_COST,
                 operands=(Operand("src0", "data"), Operand("dst", "result")),
                 columns=(Column("column0", "imm0", "operand0", 0.0),
                          Column("column1", "imm1", "operand1", 0.0)),
-                options=("op0", "op1", "reverse0", "reverse1"),
-                enums=(("op0", _BINARY), ("op1", (AluOp.BYPASS, *_BINARY))), shape="same"),
+                options=("op0", "op1", "reverse0", "reverse1", *_ROUNDING),
+                enums=(("op0", (*_VALUE, *_RAW)), ("op1", (AluOp.BYPASS, *_FAST, *_RAW))),
+                shape="same", rules=(*_ONE_KIND, *_RAW_EXACT, *_ROUNDS)),
     Instruction("tensor_copy", 0x32, frozenset({Sequencer.VECTOR}),
                 "dst = src0, cast when the dtypes differ; the same dtype moves bits, NaN patterns "
                 "included.", _ENGINE_COST,
-                operands=(Operand("src0", "source"), Operand("dst", "destination")), shape="same"),
+                operands=(Operand("src0", "source"), Operand("dst", "destination")),
+                options=_ROUNDING, shape="same", rules=(*_COPY_EXACT, *_ROUNDS)),
     Instruction("tensor_reduce", 0x33, frozenset({Sequencer.VECTOR}),
-                "dst = src0 reduced by op0 (add: 8 interleaved partials; max) over its reduce_dims "
+                "dst = src0 reduced by op0 (add: 8 interleaved partials; max, min) over its reduce_dims "
                 "innermost dimensions.",
                 "max(start-up, N) + join",
                 operands=(Operand("src0", "data"), Operand("dst", "one element per reduction")),
-                options=("op0", "reduce_dims"),
-                enums=(("op0", (AluOp.ADD, AluOp.MAX)), ("reduce_dims", (1, 2, 3, 4))),
-                shape="reduce"),
+                options=("op0", "reduce_dims", *_ROUNDING),
+                enums=(("op0", (AluOp.ADD, AluOp.MAX, AluOp.MIN)), ("reduce_dims", (1, 2, 3, 4))),
+                shape="reduce", rules=_ROUNDS),
     Instruction("memset", 0x34, frozenset({Sequencer.VECTOR}),
                 "dst = imm0, narrowed to the dtype.", _ENGINE_COST,
-                operands=(Operand("dst", "destination"),), options=("imm0",), shape="fill"),
+                operands=(Operand("dst", "destination"),), options=("imm0", *_ROUNDING),
+                shape="fill", rules=_ROUNDS),
+    Instruction("tensor_tensor_scan", 0x35, frozenset({Sequencer.VECTOR}),
+                "dst[i] = (src0[i] op0 dst[i - 1]) op1 src1[i] over all elements of a partition in "
+                "order, dst[-1] = initial; what is carried on is not rounded to the dtype.",
+                "N * (2 * vector_stages + 2)",
+                operands=(Operand("src0", "first operand"), Operand("src1", "second operand"),
+                          Operand("dst", "result")),
+                columns=(Column("column0", "imm0", "initial", 0.0),),
+                options=("op0", "op1", *_ROUNDING),
+                enums=(("op0", _SCAN), ("op1", _SCAN)), shape="same", rules=_ROUNDS),
+    Instruction("rand_set_state", 0x36, frozenset({Sequencer.VECTOR, Sequencer.SCALAR}),
+                "The generators of this engine in the partitions of src0 continue from its six "
+                "words x, y, z, w, v, d.", "start-up",
+                operands=(Operand("src0", "state [P, 6]", dtypes=(DType.UINT32,)),),
+                shape="state"),
+    Instruction("rand_get_state", 0x37, frozenset({Sequencer.VECTOR, Sequencer.SCALAR}),
+                "dst = the six words of the generators of this engine in its partitions.",
+                "start-up",
+                operands=(Operand("dst", "state [P, 6]", dtypes=(DType.UINT32,)),),
+                shape="state"),
     Instruction("activation", 0x40, frozenset({Sequencer.SCALAR}),
-                "dst = func(src0 * scale + bias), a product and a sum, each rounded to FP32.",
-                _ENGINE_COST,
+                "dst = func(src0 * scale + bias), a product and a sum, each rounded to FP32; imm2 "
+                "is the slope of prelu.",
+                "max(start-up, N * steps of the function)",
                 operands=(Operand("src0", "data"), Operand("dst", "result")),
                 columns=(Column("column0", "imm0", "scale", 1.0),
                          Column("column1", "imm1", "bias", 0.0)),
-                options=("func",), enums=(("func", tuple(Function)),), shape="same"),
+                options=("func", "imm2", *_ROUNDING), enums=(("func", tuple(Function)),),
+                shape="same", rules=_ROUNDS),
 )
 
 BY_NAME = {instruction.name: instruction for instruction in INSTRUCTIONS}

@@ -18,11 +18,12 @@ ELEMENT_BITS = 17
 
 class Pattern(data.Struct):
     """A resolved operand: dimension 0 is the innermost; [low, high) are the bytes it touches in
-    each partition.
+    each partition; an element has 1 << size bytes (with double_row that of a pair).
     """
 
     space: 2
     dtype: 4
+    size: 2
     partition: 8
     partition_count: 8
     offset: 24
@@ -54,6 +55,7 @@ class Issue(data.Struct):
     column1: ColumnOperand
     imm0: 32
     imm1: 32
+    imm2: 32
     op0: 8
     op1: 8
     func: 8
@@ -61,6 +63,11 @@ class Issue(data.Struct):
     reverse1: 1
     accumulate: 1
     reduce_dims: 3
+    sat: 1
+    stochastic: 1
+    part: 2
+    double_row: 1
+    transpose: 1
     elements: ELEMENT_BITS
 
 

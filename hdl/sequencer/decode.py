@@ -140,7 +140,22 @@ class Decoder(wiring.Component):
                 found.append(match & (word.cond > max(Condition)))
             for name, legal in instruction.enums:
                 found.append(match & ~one_of(word[name], legal))
+            found += self._rules(word, instruction, match, Cause.BAD_OPERATOR)
         return any_of(found)
+
+    def _rules(self, word, instruction, match, cause):
+        """Conditions of the refused combinations of an instruction that have this cause."""
+        found = []
+        for rule in instruction.rules:
+            if rule.cause == cause:
+                condition = match
+                for path, values in rule.when:
+                    field = word
+                    for name in path.split("."):
+                        field = field[name]
+                    condition = condition & one_of(field, values)
+                found.append(condition)
+        return found
 
     def _space(self, word):
         found = []
@@ -159,4 +174,5 @@ class Decoder(wiring.Component):
             for column in instruction.columns:
                 block = word[column.slot]
                 found.append(match & (block.space != Space.NONE) & ~one_of(block.dtype, SUPPORTED))
+            found += self._rules(word, instruction, match, Cause.BAD_DTYPE)
         return any_of(found)
