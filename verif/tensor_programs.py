@@ -3,7 +3,8 @@
 import numpy as np
 
 from golden.arith.float32 import add
-from golden.arith.matmul import chain
+from golden.arith.formats import BF16 as BF16_FORMAT
+from golden.arith.matmul import chain, operand
 from verif.tensor_bench import Access, Load, Multiply
 from verif.vectors import BF16, FP32, corner_codes
 
@@ -60,11 +61,11 @@ def expected_psum(program, sbuf, psum):
     for instruction in program:
         source = instruction.source
         rows = slice(source.partition, source.partition + source.partition_count)
-        operand = sbuf[rows][:, source.elements]
+        values = operand(sbuf[rows][:, source.elements], BF16_FORMAT)
         if isinstance(instruction, Load):
-            weights = operand
+            weights = values
             continue
-        tile = chain(weights, operand)
+        tile = chain(weights, values)
         result = instruction.result
         rows = slice(result.partition, result.partition + result.partition_count)
         for n, word in enumerate(result.elements):

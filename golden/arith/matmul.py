@@ -1,42 +1,103 @@
-"""The tensor engine's product of two BF16 tiles, and its accumulation into PSUM.
+"""The tensor engine's product of two tiles, and its accumulation into PSUM.
 
-Each output is a chain: rows 0..K-1 in order, one flushed product and one rounded sum a row. The
-chain of all outputs advances together, one row a step, so that numpy works on whole M x N planes
-at about the speed of a bare float32 multiply and add. Matrix products of numpy itself are never
-used: their order is not ours.
+Operands of every format become float32 first, exactly (`operand`); FP32 takes part as a half of 12
+significant bits, so that a product of two operands has at most 24 bits and is a float32 unless it
+over- or underflows. Each output is a chain: rows 0..K-1 in order, from +0, one flushed product and
+one rounded sum a row. The chain of all outputs advances together, one row a step, so that numpy
+works on whole M x N planes at about the speed of a bare float32 multiply and add. Matrix products
+of numpy itself are never used: their order is not ours.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
 from golden.arith import float32
-from golden.arith.bfloat16 import widen
+from golden.arith.convert import widen
+from golden.arith.formats import FP32, Format
+from isa.fields import Part
 
-_MAGNITUDE = np.uint16(0x7FFF)
-_INFINITY = np.uint16(0x7F80)
+_HIGH = np.uint32(0xFFFFF000)
+_ABSENT = np.float32(np.inf)
+
+
+def operand(bits, form: Format, part: Part = Part.FULL) -> NDArray[np.float32]:
+    """The float32 numbers that codes of `form` stand for in a product, of the shape of `bits`.
+
+    HIGH: bits & FFFFF000, infinity and NaN as they are. HIGH_FINITE: the same with infinity and NaN
+    read as zero. LOW: value - high, infinity and NaN as zero. A zero has the sign of the code.
+
+    Raises `TypeError` when `bits` are not of `form.dtype`, `ValueError` for a part that the format
+    does not have: FP32 has all but FULL, every other format FULL alone.
+    """
+    value = widen(bits, form)
+    if (form == FP32) == (part == Part.FULL):
+        right = "high, low or high_finite" if form == FP32 else "full"
+        raise ValueError(f"part of {form.name} must be {right}, not {Part(part).name.lower()}")
+    if part == Part.FULL:
+        return value
+    # Only numbers are cut: a NaN whose payload lies in the low bits would become an infinity.
+    finite = np.isfinite(value)
+    number = np.where(finite, value, np.float32(0))
+    half = (number.view(np.uint32) & _HIGH).view(np.float32)
+    if part == Part.LOW:
+        half = number - half
+    half = np.copysign(half, value)
+    return np.where(finite, half, value) if part == Part.HIGH else half
 
 
 def chain(stationary, moving) -> NDArray[np.float32]:
     """The tile sum_k stationary[k, m] * moving[k, n], float32 of shape [M, N], NaN canonical.
 
-    `stationary` is [K, M] and `moving` [K, N], both uint16 BF16 bits. Each accumulator starts at
-    +0. Raises `ValueError` when the shapes do not agree, `TypeError` for another dtype.
+    `stationary` is [K, M] and `moving` [K, N], both as `operand` gives them. Raises `ValueError`
+    when the shapes do not agree, `TypeError` for another dtype.
     """
-    a, b = widen(stationary), widen(moving)
-    if a.ndim != 2 or b.ndim != 2 or a.shape[0] != b.shape[0]:
-        raise ValueError(f"[K, M] and [K, N] expected, not {a.shape} and {b.shape}")
-    plane = (a.shape[1], b.shape[1])
-    accumulator = np.zeros(plane, np.float32)
-    product = np.empty(plane, np.float32)
-    may_flush = _smallest(stationary) * _smallest(moving) < float(float32.TINY)
+    _check(stationary, moving, 2, "[K, M] and [K, N]")
+    accumulator, product = _planes(stationary, moving, 2)
+    may_flush = _may_flush(stationary, moving)
     with np.errstate(all="ignore"):
-        for row_a, row_b, flush in zip(a, b, may_flush, strict=True):
-            np.multiply(row_a[:, None], row_b[None, :], out=product)
-            if flush:
-                float32.flush(product)
+        for k, flush in enumerate(may_flush):
+            _multiply(stationary[k], moving[k], flush, product)
             np.add(accumulator, product, out=accumulator)
     # NaN is sticky: one canonicalisation at the end equals one at each step.
     return float32.canonicalise(accumulator)
+
+
+def chain_double_row(stationary, moving) -> NDArray[np.float32]:
+    """The tile whose terms are the rounded sums of two flushed products, p0 + p1, one a row:
+    p_i = stationary[k, m, i] * moving[k, n, i].
+
+    `stationary` is [K, M, 2] and `moving` [K, N, 2]; everything else is as in `chain`.
+    """
+    _check(stationary, moving, 3, "[K, M, 2] and [K, N, 2]")
+    accumulator, first, second = _planes(stationary, moving, 3)
+    may_flush = _may_flush(stationary, moving)
+    with np.errstate(all="ignore"):
+        for k, flush in enumerate(may_flush):
+            for i, product in enumerate((first, second)):
+                _multiply(stationary[k, :, i], moving[k, :, i], flush[i], product)
+            np.add(first, second, out=first)
+            np.add(accumulator, first, out=accumulator)
+    return float32.canonicalise(accumulator)
+
+
+def transpose(words, moving) -> NDArray[np.float32]:
+    """The tile that passes bits: words[k, m], as the code of a float32, is the term of row k where
+    moving[k, n] is not zero (NaN is not); elsewhere there is none. With one such row in each column
+    n, all words come out as they are.
+
+    `words` is [K, M], unsigned integers of at most 16 bits, `moving` is [K, N] as `operand` gives
+    it. Raises what `chain` raises. Codes of 16 bits are subnormal numbers: several terms add up
+    like integers.
+    """
+    if getattr(words, "dtype", None) not in (np.uint8, np.uint16):
+        kind = getattr(words, "dtype", type(words).__name__)
+        raise TypeError(f"uint8 or uint16 array expected, not {kind}")
+    numbers = words.astype(np.uint32).view(np.float32)
+    _check(numbers, moving, 2, "[K, M] and [K, N]")
+    (accumulator,) = _planes(numbers, moving, 1)
+    for row, active in zip(numbers, moving != 0, strict=True):
+        np.add(accumulator, row[:, None], out=accumulator, where=active[None, :])
+    return accumulator
 
 
 def accumulate(old, tile) -> NDArray[np.float32]:
@@ -44,11 +105,41 @@ def accumulate(old, tile) -> NDArray[np.float32]:
     return float32.add(old, tile)
 
 
-def _smallest(bits) -> NDArray[np.float64]:
-    """Per row, the smallest non-zero magnitude (infinity where there is none), as float64.
+def _check(stationary, moving, ndim, shapes):
+    for x in (stationary, moving):
+        if getattr(x, "dtype", None) != np.float32:
+            kind = getattr(x, "dtype", type(x).__name__)
+            raise TypeError(f"float32 array expected, not {kind}")
+    a, b = stationary.shape, moving.shape
+    if (
+        (len(a), len(b)) != (ndim, ndim)
+        or a[0] != b[0]
+        or (a[2:], b[2:]) != ((2,) * (ndim - 2),) * 2
+    ):
+        raise ValueError(f"{shapes} expected, not {a} and {b}")
 
-    The product of two of these is exact, so a row needs the flush test only if it is below 2^-126.
+
+def _planes(stationary, moving, count):
+    """`count` planes [M, N] of +0."""
+    return [np.zeros((stationary.shape[1], moving.shape[1]), np.float32) for _ in range(count)]
+
+
+def _multiply(row_a, row_b, flush, product):
+    np.multiply(row_a[:, None], row_b[None, :], out=product)
+    if flush:
+        float32.flush(product)
+
+
+def _may_flush(stationary, moving):
+    """Per row (and half of a double row): whether some product can be below 2^-126.
+
+    The product of the smallest magnitudes decides; of 24-bit numbers it is exact in float64.
     """
-    magnitude = bits & _MAGNITUDE
-    magnitude[magnitude == 0] = _INFINITY
-    return widen(np.min(magnitude, axis=1, initial=_INFINITY)).astype(np.float64)
+    return _smallest(stationary) * _smallest(moving) < float(float32.TINY)
+
+
+def _smallest(x) -> NDArray[np.float64]:
+    """The smallest non-zero magnitude along the columns, infinity where there is none."""
+    magnitude = np.abs(x)
+    magnitude[~(magnitude > 0)] = _ABSENT
+    return np.min(magnitude, axis=1, initial=_ABSENT).astype(np.float64)

@@ -5,8 +5,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from golden.arith import float32
-from golden.arith.matmul import chain as product_of
+from golden.arith import float32, matmul
+from golden.arith.formats import BF16
 from golden.chip import GoldenChip
 from golden.hazard import HazardError
 from isa.address_map import State
@@ -65,10 +65,11 @@ def test_gemm_is_the_chain_of_its_tiles():
     program = sample_programs.gemm(config, 32)
     chip = GoldenChip(config)
     assert chip.run(program).ok
-    a, b = (chip.tensor_data(program.tensor(name)).view(np.uint16) for name in "ab")
+    codes = [chip.tensor_data(program.tensor(name)).view(np.uint16) for name in "ab"]
+    a, b = (matmul.operand(x, BF16) for x in codes)
     for m in (0, 16):
-        tile = product_of(a[:16, m : m + 16], b[:16])
-        tile = float32.add(tile, product_of(a[16:, m : m + 16], b[16:]))
+        tile = matmul.chain(a[:16, m : m + 16], b[:16])
+        tile = float32.add(tile, matmul.chain(a[16:, m : m + 16], b[16:]))
         assert (chip.tensor_data(program.tensor("c"))[m : m + 16] == tile).all()
 
 

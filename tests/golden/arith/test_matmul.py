@@ -1,11 +1,11 @@
-"""The golden tile product: order, flush and speed."""
+"""The golden tile product of BF16: order, flush and speed."""
 
 import time
 
 import numpy as np
 import pytest
 
-from golden.arith import float32, matmul
+from golden.arith import float32, formats, matmul
 from golden.arith.bfloat16 import narrow, widen
 from verif import softfloat
 from verif.equality import assert_same
@@ -17,6 +17,11 @@ SEED = 24
 def codes_of(value):
     assert value.dtype == np.float32
     return np.ascontiguousarray(value).view(np.uint32)
+
+
+def chain(stationary, moving):
+    """The tile of BF16 codes."""
+    return matmul.chain(*(matmul.operand(x, formats.BF16) for x in (stationary, moving)))
 
 
 def normals(rng, *shape):
@@ -36,7 +41,7 @@ def reference(stationary, moving):
 
 
 def check(stationary, moving, seed=None):
-    tile = codes_of(matmul.chain(stationary, moving))
+    tile = codes_of(chain(stationary, moving))
     assert_same(tile, reference(stationary, moving), seed=seed)
     return tile
 
@@ -72,8 +77,7 @@ def test_chain_of_products_at_the_flush_border_equals_softfloat():
     for start in range(0, len(a), 500):
         part = slice(start, start + 500)
         tiles = [
-            codes_of(matmul.chain(x[None], y[None]))[0, 0]
-            for x, y in zip(a[part], b[part], strict=True)
+            codes_of(chain(x[None], y[None]))[0, 0] for x, y in zip(a[part], b[part], strict=True)
         ]
         wide = [x[part, 0].astype(np.uint32) << 16 for x in (a, b)]
         expected = softfloat.add(np.zeros(len(tiles)), softfloat.multiply(*wide))
@@ -97,8 +101,8 @@ def test_the_order_of_rows_matters_and_is_ascending():
     """2^24 + 1 + 1: ascending, each one is lost as a tie; descending, they are not."""
     a = narrow(np.array([[2.0**24], [1], [1]], np.float32))
     b = narrow(np.ones((3, 1), np.float32))
-    assert_same(codes_of(matmul.chain(a, b)), [[0x4B800000]])
-    assert_same(codes_of(matmul.chain(a[::-1], b)), [[0x4B800001]])
+    assert_same(codes_of(chain(a, b)), [[0x4B800000]])
+    assert_same(codes_of(chain(a[::-1], b)), [[0x4B800001]])
 
 
 def test_four_by_four_of_1_195():
@@ -108,7 +112,7 @@ def test_four_by_four_of_1_195():
     truncation gives.
     """
     operand = np.full((4, 4), 0x3F99, np.uint16)
-    tile = matmul.chain(operand, operand)
+    tile = chain(operand, operand)
     assert_same(codes_of(tile), np.full((4, 4), 0x40B6E200, np.uint32))
     assert tile[0, 0] == 23409 / 4096
     assert_same(narrow(tile), np.full((4, 4), 0x40B7, np.uint16))
@@ -117,37 +121,35 @@ def test_four_by_four_of_1_195():
 def test_small_integers_are_exact():
     rng = np.random.default_rng(SEED)
     a, b = rng.integers(-64, 65, (2, 128, 16))
-    tile = matmul.chain(narrow(a.astype(np.float32)), narrow(b.astype(np.float32)))
+    tile = chain(narrow(a.astype(np.float32)), narrow(b.astype(np.float32)))
     exact = (a[:, :, None] * b[:, None, :]).cumsum(axis=0)[-1]
     assert_same(tile.astype(np.int64), exact, seed=SEED)
     known = narrow(np.array([[-1], [3], [8]], np.float32)), np.array([[1], [8], [4]], np.float32)
-    assert matmul.chain(known[0], narrow(known[1]))[0, 0] == 55
+    assert chain(known[0], narrow(known[1]))[0, 0] == 55
 
 
 def test_factorisations_of_one_product_agree():
     for a, b in ((0x0001, 0x4980), (0x0700, 0x3F80), (0x4980, 0x0001)):
-        tile = matmul.chain(np.array([[a]], np.uint16), np.array([[b]], np.uint16))
+        tile = chain(np.array([[a]], np.uint16), np.array([[b]], np.uint16))
         assert_same(codes_of(tile), [[0x07000000]])
 
 
 def test_minus_zeros_sum_to_plus_zero():
     a = np.full((3, 2), 0x8000, np.uint16)
     b = np.full((3, 2), 0x3F80, np.uint16)
-    assert_same(codes_of(matmul.chain(a, b)), np.zeros((2, 2), np.uint32))
+    assert_same(codes_of(chain(a, b)), np.zeros((2, 2), np.uint32))
 
 
 def test_zero_times_infinity_and_nan_are_canonical():
     a = np.array([[0x0000, 0xFFC1, 0x3F80]], np.uint16)
     b = np.array([[0xFF80, 0x7F81]], np.uint16)
     nan = 0x7FC00000
-    assert_same(codes_of(matmul.chain(a, b)), [[nan, nan], [nan, nan], [0xFF800000, nan]])
+    assert_same(codes_of(chain(a, b)), [[nan, nan], [nan, nan], [0xFF800000, nan]])
 
 
 def test_accumulation_is_one_sum():
     """old + (tile), not one longer chain."""
-    tile = matmul.chain(
-        narrow(np.ones((2, 1), np.float32)), narrow(np.array([[1], [1]], np.float32))
-    )
+    tile = chain(narrow(np.ones((2, 1), np.float32)), narrow(np.array([[1], [1]], np.float32)))
     old = np.array([[2.0**24]], np.float32)
     assert_same(codes_of(matmul.accumulate(old, tile)), [[0x4B800001]])
     nan = np.array([[0xFFC00001]], np.uint32).view(np.float32)
@@ -158,25 +160,26 @@ def test_accumulation_is_one_sum():
 
 def test_no_rows_no_columns():
     empty = np.zeros((0, 2), np.uint16)
-    assert_same(codes_of(matmul.chain(empty, np.zeros((0, 3), np.uint16))), np.zeros((2, 3), int))
-    assert matmul.chain(np.zeros((4, 0), np.uint16), np.zeros((4, 3), np.uint16)).shape == (0, 3)
+    assert_same(codes_of(chain(empty, np.zeros((0, 3), np.uint16))), np.zeros((2, 3), int))
+    assert chain(np.zeros((4, 0), np.uint16), np.zeros((4, 3), np.uint16)).shape == (0, 3)
 
 
 def test_shapes_and_types_are_checked():
-    two, three = np.zeros((2, 4), np.uint16), np.zeros((3, 4), np.uint16)
-    with pytest.raises(ValueError, match=r"\[K, M\] and \[K, N\] expected"):
-        matmul.chain(two, three)
-    with pytest.raises(ValueError, match=r"\[K, M\] and \[K, N\] expected"):
-        matmul.chain(two, two[0])
-    with pytest.raises(TypeError, match="uint16 array expected"):
-        matmul.chain(two, two.astype(np.float32))
+    two, three = np.zeros((2, 4), np.float32), np.zeros((3, 4), np.float32)
+    for stationary, moving in ((two, three), (two, two[0]), (two, two[:, :, None])):
+        with pytest.raises(ValueError, match=r"\[K, M\] and \[K, N\] expected"):
+            matmul.chain(stationary, moving)
+    with pytest.raises(TypeError, match="float32 array expected, not uint16"):
+        matmul.chain(two, two.astype(np.uint16))
+    with pytest.raises(TypeError, match="uint16 array expected, not float32"):
+        matmul.operand(two, formats.BF16)
 
 
 def test_operands_are_not_changed():
     rng = np.random.default_rng(SEED)
     a, b = random_codes(BF16, rng, 64).reshape(8, 8), random_codes(BF16, rng, 64).reshape(8, 8)
     kept = a.copy(), b.copy()
-    matmul.chain(a, b)
+    chain(a, b)
     assert_same(a, kept[0])
     assert_same(b, kept[1])
 
@@ -201,6 +204,6 @@ def test_speed_is_that_of_the_bare_chain():
         return time.perf_counter() - start
 
     # Alternate and take the best of many: the machine may be shared.
-    times = [(seconds(bare), seconds(lambda: matmul.chain(stationary, moving))) for _ in range(60)]
+    times = [(seconds(bare), seconds(lambda: chain(stationary, moving))) for _ in range(60)]
     best_bare, best_chain = (min(column) for column in zip(*times, strict=True))
     assert best_chain <= 1.2 * best_bare, f"{best_chain * 1e3:.2f} ms, bare {best_bare * 1e3:.2f}"
