@@ -17,6 +17,7 @@ from golden.arith.formats import FP32, Format
 from isa.fields import Part
 
 _HIGH = np.uint32(0xFFFFF000)
+_SIGN = np.uint32(0x80000000)
 _ABSENT = np.float32(np.inf)
 
 
@@ -41,7 +42,8 @@ def operand(bits, form: Format, part: Part = Part.FULL) -> NDArray[np.float32]:
     half = (number.view(np.uint32) & _HIGH).view(np.float32)
     if part == Part.LOW:
         half = number - half
-    half = np.copysign(half, value)
+    # The magnitude is that of the half, which has no other sign than the whole.
+    half = (np.abs(half).view(np.uint32) | (bits & _SIGN)).view(np.float32)
     return np.where(finite, half, value) if part == Part.HIGH else half
 
 
