@@ -1,11 +1,10 @@
 """Scalar engine: func(src0 * scale + bias), a product and a sum with a rounding each."""
 
-from golden.access import load, store
-from golden.arith import float32
-from golden.engines.vector import column
-from isa.fields import Function
+import numpy as np
 
-_FUNCTIONS = {Function.COPY: lambda x: x, Function.RELU: float32.relu}
+from golden.access import load, store
+from golden.arith.functions.program import evaluate
+from golden.engines.vector import column
 
 
 class ScalarEngine:
@@ -19,5 +18,6 @@ class ScalarEngine:
         data = load(self._memories[op.src0.space], op.src0)
         scale = column(self._memories, op.column0, op.options["imm0"])
         bias = column(self._memories, op.column1, op.options["imm1"])
-        data = float32.add(float32.multiply(data, scale), bias)
-        store(self._memories[op.dst.space], op.dst, _FUNCTIONS[op.options["func"]](data))
+        slope = np.array([[op.options["imm2"]]], np.uint32).view(np.float32)
+        result = evaluate(op.options["func"], data, scale, bias, slope)
+        store(self._memories[op.dst.space], op.dst, result)

@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from golden.arith.float32 import NAN, Float32Array, canonicalise
+from golden.arith.float32 import Float32Array
 from golden.arith.functions import fields
+from golden.arith.functions.blocks import blockwise
 from golden.arith.functions.segment import Y_BITS, evaluate
-from golden.arith.functions.tables import TABLES
+from golden.arith.functions.tables import columns
 
 LOG2_E = 1549082005
 """log2(e) in Q30, 31 bits, to nearest."""
@@ -15,7 +16,8 @@ PLACE_BITS = 26
 _SHIFT_OF_ONE = 23 + 30 - PLACE_BITS
 _LARGEST_EXPONENT = 7
 _LARGEST_SHIFT = 60
-_ZERO, _INFINITY = np.float32(0), np.float32(np.inf)
+_COLUMNS = columns("exp2")
+_ONE, _ZERO, _INFINITY = np.float32(1), np.float32(0), np.float32(np.inf)
 
 
 def exp(x: Float32Array) -> Float32Array:
@@ -27,19 +29,21 @@ def exp(x: Float32Array) -> Float32Array:
     From |x| = 128 on e is taken as 7: the result is beyond the range all the same, and z fits in
     35 bits. A shift of 60 already leaves zero of the 55-bit product.
     """
-    x = canonicalise(x)
-    exponent, significand = fields.unpack(x)
-    shift = _SHIFT_OF_ONE - np.minimum(exponent, _LARGEST_EXPONENT)
-    z = fields.round_even(significand * LOG2_E, np.minimum(shift, _LARGEST_SHIFT))
-    z = np.where(np.signbit(x), -z, z)
-    result = _power_of_two(z)
-    result = np.where(x == 0, np.float32(1), result)
-    result = np.where(np.isposinf(x), _INFINITY, result)
-    result = np.where(np.isneginf(x), _ZERO, result)
-    return np.where(np.isnan(x), NAN, result)
+    return blockwise(_exp, x)
 
 
-def _power_of_two(z: fields.Int64Array) -> Float32Array:
-    """2^z for z in Q26."""
-    y = evaluate(TABLES["exp2"], z & ((1 << PLACE_BITS) - 1), PLACE_BITS)
-    return fields.pack(False, fields.round_even(y, Y_BITS - 23), z >> PLACE_BITS)
+def _exp(x):
+    exponent, fraction = fields.unpack(x)
+    np.minimum(exponent, np.int32(_LARGEST_EXPONENT), out=exponent)
+    shift = np.minimum(np.int32(_SHIFT_OF_ONE) - exponent, np.int32(_LARGEST_SHIFT))
+    product = (fraction | np.int32(1 << fields.FRACTION_BITS)) * np.int64(LOG2_E)
+    z = fields.round_even(product, shift)
+    np.negative(z, out=z, where=x < 0)
+    place = z.astype(np.int32) & np.int32((1 << PLACE_BITS) - 1)
+    y = fields.round_even(evaluate(_COLUMNS, place, PLACE_BITS), Y_BITS - 23)
+    result = fields.pack(y, (z >> np.int64(PLACE_BITS)).astype(np.int32))
+    return fields.special(x, result, zero=lambda _: _ONE, infinite=_at_infinity)
+
+
+def _at_infinity(x):
+    return np.where(x > 0, _INFINITY, _ZERO)

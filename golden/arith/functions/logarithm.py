@@ -2,16 +2,16 @@
 
 import numpy as np
 
-from golden.arith.float32 import NAN, Float32Array, canonicalise
+from golden.arith.float32 import NAN, Float32Array
 from golden.arith.functions import fields
+from golden.arith.functions.blocks import blockwise
 from golden.arith.functions.segment import Y_BITS, evaluate
-from golden.arith.functions.tables import TABLES
+from golden.arith.functions.tables import columns
 
 LN_2 = 186065279
 """ln(2) in Q28, 28 bits, to nearest."""
-_PRODUCT_BITS = Y_BITS + 28
-_NORMALISED = 61
-
+_UNIT = np.float32(2.0 ** -(Y_BITS + 28))
+_COLUMNS = columns("log2")
 _INFINITY = np.float32(np.inf)
 
 
@@ -22,25 +22,16 @@ def log(x: Float32Array) -> Float32Array:
     rounded to 24 bits, ties to even, and given the sign of l. The error is absolute: 2^-26 or so,
     which near x = 1 is many ulp.
     """
-    x = canonicalise(x)
-    exponent, significand = fields.unpack(x)
-    y = evaluate(TABLES["log2"], significand & fields.FRACTION_MASK)
-    logarithm = (exponent << Y_BITS) + y
-    result = _rounded(logarithm < 0, np.abs(logarithm) * LN_2)
-    result = np.where(np.isposinf(x), _INFINITY, result)
-    result = np.where(x < 0, NAN, result)
-    result = np.where(x == 0, -_INFINITY, result)
-    return np.where(np.isnan(x), NAN, result)
+    return blockwise(_log, x)
 
 
-def _rounded(negative, product: fields.Int64Array) -> Float32Array:
-    """+-product / 2^55, 0 <= product < 2^62, as FP32; +0 for zero."""
-    normal = product
-    exponent = np.full(np.shape(product), _NORMALISED - _PRODUCT_BITS, np.int64)
-    for step in (32, 16, 8, 4, 2, 1):
-        small = normal < np.int64(1) << (_NORMALISED + 1 - step)
-        normal = np.where(small, normal << step, normal)
-        exponent = exponent - np.where(small, step, 0)
-    significand = fields.round_even(normal, _NORMALISED - fields.FRACTION_BITS)
-    result = fields.pack(negative, significand, exponent)
-    return np.where(product == 0, np.float32(0), result)
+def _log(x):
+    exponent, fraction = fields.unpack(x)
+    logarithm = exponent.astype(np.int64) << np.int64(Y_BITS)
+    logarithm += evaluate(_COLUMNS, fraction)
+    logarithm *= np.int64(LN_2)
+    # From an integer of 62 bits to float32 is one rounding, to nearest even.
+    result = logarithm.astype(np.float32) * _UNIT
+    return fields.special(
+        x, result, zero=lambda _: -_INFINITY, infinite=lambda _: _INFINITY, negative=NAN
+    )

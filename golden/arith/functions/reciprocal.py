@@ -2,11 +2,14 @@
 
 import numpy as np
 
-from golden.arith.float32 import NAN, Float32Array, canonicalise
+from golden.arith.float32 import Float32Array
 from golden.arith.functions import fields
+from golden.arith.functions.blocks import blockwise
 from golden.arith.functions.segment import Y_BITS, evaluate
-from golden.arith.functions.tables import TABLES
+from golden.arith.functions.tables import columns
 
+_COLUMNS = columns("reciprocal")
+_SIGN = np.uint32(1 << 31)
 _ZERO, _INFINITY = np.float32(0), np.float32(np.inf)
 
 
@@ -15,11 +18,20 @@ def reciprocal(x: Float32Array) -> Float32Array:
 
     x = m 2^e, m in [1, 2): y = 1/m in (1/2, 1] in Q27, rounded to even in Q24, times 2^-e.
     """
-    x = canonicalise(x)
-    exponent, significand = fields.unpack(x)
-    y = evaluate(TABLES["reciprocal"], significand & fields.FRACTION_MASK)
-    rounded = fields.round_even(y, Y_BITS - 24)
-    result = fields.pack(np.signbit(x), rounded, -1 - exponent)
-    result = np.where(x == 0, np.copysign(_INFINITY, x), result)
-    result = np.where(np.isinf(x), np.copysign(_ZERO, x), result)
-    return np.where(np.isnan(x), NAN, result)
+    return blockwise(_reciprocal, x)
+
+
+def _reciprocal(x):
+    exponent, fraction = fields.unpack(x)
+    y = fields.round_even(evaluate(_COLUMNS, fraction), Y_BITS - 24)
+    result = fields.pack(y, np.int32(-1) - exponent)
+    result.view(np.uint32)[...] |= x.view(np.uint32) & _SIGN
+    return fields.special(x, result, zero=_at_zero, infinite=_at_infinity)
+
+
+def _at_zero(x):
+    return np.copysign(_INFINITY, x)
+
+
+def _at_infinity(x):
+    return np.copysign(_ZERO, x)

@@ -2,11 +2,14 @@
 
 import numpy as np
 
-from golden.arith.float32 import NAN, Float32Array, canonicalise
+from golden.arith.float32 import NAN, Float32Array
 from golden.arith.functions import fields
+from golden.arith.functions.blocks import blockwise
 from golden.arith.functions.segment import Y_BITS, evaluate
-from golden.arith.functions.tables import TABLES
+from golden.arith.functions.tables import columns
 
+_SQRT = columns("sqrt_even", "sqrt_odd")
+_RSQRT = columns("rsqrt_even", "rsqrt_odd")
 _ZERO, _INFINITY = np.float32(0), np.float32(np.inf)
 
 
@@ -16,12 +19,7 @@ def sqrt(x: Float32Array) -> Float32Array:
     x = m 2^(2h + odd), m in [1, 2): y = sqrt(m 2^odd) in [1, 2) in Q27, rounded to even in Q23,
     times 2^h.
     """
-    x = canonicalise(x)
-    y, half = _root("sqrt", x)
-    result = fields.pack(False, fields.round_even(y, Y_BITS - 23), half)
-    result = np.where(np.isposinf(x), _INFINITY, result)
-    result = np.where(x < 0, NAN, result)
-    return np.where((x == 0) | np.isnan(x), x, result)
+    return blockwise(_sqrt, x)
 
 
 def rsqrt(x: Float32Array) -> Float32Array:
@@ -30,19 +28,31 @@ def rsqrt(x: Float32Array) -> Float32Array:
     x = m 2^(2h + odd), m in [1, 2): y = 1/sqrt(m 2^odd) in (1/2, 1] in Q27, rounded to even in
     Q24, times 2^-h.
     """
-    x = canonicalise(x)
-    y, half = _root("rsqrt", x)
-    result = fields.pack(False, fields.round_even(y, Y_BITS - 24), -1 - half)
-    result = np.where(np.isposinf(x), _ZERO, result)
-    result = np.where(x < 0, NAN, result)
-    result = np.where(x == 0, np.copysign(_INFINITY, x), result)
-    return np.where(np.isnan(x), NAN, result)
+    return blockwise(_rsqrt, x)
 
 
-def _root(name: str, x: Float32Array) -> tuple[fields.Int64Array, fields.Int64Array]:
+def _sqrt(x):
+    y, half = _root(_SQRT, x)
+    result = fields.pack(fields.round_even(y, Y_BITS - 23), half)
+    return fields.special(
+        x, result, zero=lambda zero: zero, infinite=lambda _: _INFINITY, negative=NAN
+    )
+
+
+def _rsqrt(x):
+    y, half = _root(_RSQRT, x)
+    result = fields.pack(fields.round_even(y, Y_BITS - 24), np.int32(-1) - half)
+    return fields.special(
+        x,
+        result,
+        zero=lambda zero: np.copysign(_INFINITY, zero),
+        infinite=lambda _: _ZERO,
+        negative=NAN,
+    )
+
+
+def _root(table, x):
     """(y in Q27, h)."""
-    exponent, significand = fields.unpack(x)
-    fraction = significand & fields.FRACTION_MASK
-    even = evaluate(TABLES[f"{name}_even"], fraction)
-    odd = evaluate(TABLES[f"{name}_odd"], fraction)
-    return np.where(exponent & 1, odd, even), exponent >> 1
+    exponent, fraction = fields.unpack(x)
+    y = evaluate(table, fraction, odd=exponent & np.int32(1))
+    return y, exponent >> np.int32(1)

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from golden.arith.functions import fields, segment, tables
-from golden.arith.functions.composed import sigmoid, tanh
 from golden.arith.functions.exponential import exp
 from golden.arith.functions.logarithm import log
+from golden.arith.functions.program import apply
 from golden.arith.functions.reciprocal import reciprocal
 from golden.arith.functions.root import rsqrt, sqrt
+from isa.fields import Function
 from verif.equality import assert_same
 
 NAN = 0x7FC00000
@@ -29,6 +30,14 @@ def real(code):
 def code(value):
     assert value.dtype == np.float32
     return np.ascontiguousarray(value).view(np.uint32)
+
+
+def sigmoid(x):
+    return apply(Function.SIGMOID, x)
+
+
+def tanh(x):
+    return apply(Function.TANH, x)
 
 
 SPECIALS = {
@@ -160,14 +169,15 @@ def test_segment_by_its_formula():
     rng = np.random.default_rng(35)
     for name, table in tables.TABLES.items():
         for bits in (23, 26):
-            fraction = np.append(rng.integers(0, 1 << bits, 200), [0, (1 << bits) - 1])
+            fraction = rng.integers(0, 1 << bits, 200, dtype=np.int32)
+            fraction[:2] = 0, (1 << bits) - 1
             expected = []
             for index, t in ((int(v) >> (bits - 7), int(v) % (1 << (bits - 7))) for v in fraction):
                 c0, c1, c2 = (int(c) for c in table[index])
                 t2 = (t // 2 ** (bits - 23)) ** 2 // 2**16
                 linear = c1 * t // 2 ** (11 + bits - 23)
                 expected.append((c0 * 16 + linear + c2 * t2 // 2**10 + 8) // 16)
-            found = segment.evaluate(table, fraction, bits)
+            found = segment.evaluate(tables.columns(name), fraction, bits)
             assert found.tolist() == expected, name
 
 
@@ -207,6 +217,18 @@ def test_changed_tables_are_refused():
         tables.load(data.replace(b"363408", b"363409", 1))
 
 
-def test_a_narrow_fraction_is_refused():
-    with pytest.raises(ValueError, match="23 bits"):
-        segment.evaluate(tables.TABLES["exp2"], np.zeros(1, np.int64), 22)
+@pytest.mark.parametrize("bits", [22, 27])
+def test_another_width_of_fraction_is_refused(bits):
+    with pytest.raises(ValueError, match="23 bits to 26"):
+        segment.evaluate(tables.columns("exp2"), np.zeros(1, np.int32), bits)
+
+
+def test_two_tables_in_one():
+    """`odd` chooses the second of the two."""
+    fraction = np.arange(0, 1 << 23, 4099, dtype=np.int32)
+    both = tables.columns("sqrt_even", "sqrt_odd")
+    odd = fraction & np.int32(1)
+    found = segment.evaluate(both, fraction, odd=odd)
+    even_half = segment.evaluate(tables.columns("sqrt_even"), fraction)
+    odd_half = segment.evaluate(tables.columns("sqrt_odd"), fraction)
+    assert found.tolist() == np.where(odd, odd_half, even_half).tolist()
