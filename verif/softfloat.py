@@ -30,6 +30,19 @@ def multiply(a, b):
     return _canonical(np.where(subnormal, product & _SIGN32, product))
 
 
+def divide(a, b):
+    """a / b for uint32 codes."""
+    return _canonical(_map(softfloatpy.f32_div, a, b))
+
+
+def compare(a, b):
+    """(a = b, a < b, a <= b) for uint32 codes, quiet: false with NaN."""
+    operations = (softfloatpy.f32_eq, softfloatpy.f32_lt_quiet, softfloatpy.f32_le_quiet)
+    from_bytes = softfloatpy.Float32.from_bytes
+    pairs = [(from_bytes(x), from_bytes(y)) for x, y in zip(_codes(a), _codes(b), strict=True)]
+    return tuple(np.array([bool(operation(x, y)) for x, y in pairs]) for operation in operations)
+
+
 def narrow(x):
     """uint16 BF16 codes of uint32 FP32 codes."""
     wide = [softfloatpy.Float32.from_bytes(code) for code in _codes(x)]

@@ -130,6 +130,46 @@ def product_pairs(form, rng, count):
     return _mixed(form, rng, count, (a, b))
 
 
+def quotient_pairs(form, rng, count):
+    """Pairs for quotients: the corner pairs, unrelated ones, and ones at the ends of the range.
+
+    Half of the pairs has its quotient within some binades of 2^-126, of the smallest subnormal or
+    of overflow; a third of those is b times a short number, so that it is exact or close to a tie.
+    """
+    near = count // 2
+    a, b = random_codes(form, rng, near), random_codes(form, rng, near)
+    short = rng.random(near) < 0.33
+    kept = rng.integers(1, form.fraction_bits + 1, near)
+    factor = 1 + rng.integers(0, 1 << form.fraction_bits, near) / float(1 << form.fraction_bits)
+    factor = np.floor(factor * np.exp2(kept)) / np.exp2(kept)
+    significand = 1 + _fraction(form, b) / float(1 << form.fraction_bits)
+    product = significand * factor
+    product = np.where(product >= 2, product / 2, product)
+    fraction = np.rint((product - 1) * (1 << form.fraction_bits)).astype(np.int64)
+    fraction = np.clip(fraction + rng.integers(-1, 2, near), 0, (1 << form.fraction_bits) - 1)
+    a = np.where(short, form.join(a >> (form.bits - 1), _exponent(form, a), fraction), a)
+    target = rng.choice((1, 1 - form.fraction_bits, 255), near) + rng.integers(-4, 5, near)
+    exponent = np.clip(_exponent(form, a) + _BIAS - target, 0, 255)
+    return _mixed(form, rng, count, (a.astype(form.dtype), _with_exponent(form, b, exponent)))
+
+
+def word_pairs(rng, count):
+    """Pairs of words: ends of the signed and unsigned ranges, small ones, equal ones, any."""
+    ends = np.array([0, 1, 2, 31, 32, 33, 63, 64, 255, 256, 1 << 16], np.uint32)
+    ends = np.concatenate([ends, 0 - ends, ends + np.uint32(1 << 31), (1 << 31) - ends])
+    corner = [part.ravel() for part in np.meshgrid(ends, ends)]
+    a, b = rng.integers(0, 1 << 32, (2, count), np.uint32)
+    kind = rng.integers(0, 6, count)
+    b = np.where(kind == 0, rng.integers(0, 40, count), b)
+    b = np.where(kind == 1, a + rng.integers(-2, 3, count), b) & 0xFFFFFFFF
+    a = np.where(kind == 2, np.uint32(1) << (a & 31), a)
+    a = np.where(kind == 3, rng.choice(ends, count), a)
+    return tuple(
+        np.concatenate([few, many.astype(np.uint32)])[: max(count, len(few))]
+        for few, many in zip(corner, (a, b), strict=True)
+    )
+
+
 def _border_partner(form, rng, a):
     """b such that |a * b| is within a few units of 2^-126 (a normal), as far as b's range goes."""
     one = 1 << form.fraction_bits
