@@ -40,7 +40,7 @@ REGISTER_FIELDS = ("rd", "ra", "rb")
 DEFAULTS = {
     "op1": AluOp.BYPASS,
     "part": Part.FULL,
-    "imm2": 0.0,
+    "imm2": Bits(0),
     "reduce_dims": 1,
     "dma_engine": 0,
     "ra": Reg(0),
@@ -61,10 +61,12 @@ def parameters(instruction):
     """
     found = {operand.slot: True for operand in instruction.operands}
     found |= {column.doc: False for column in instruction.columns}
+    enums = dict(instruction.enums)
     for name in instruction.options:
         if name not in _HIDDEN:
             either = name in ("imm", "rb") and "use_imm" in instruction.options
-            found[name] = name not in DEFAULTS and not either
+            default = name in DEFAULTS and DEFAULTS[name] in enums.get(name, (DEFAULTS[name],))
+            found[name] = not default and not either
     found["wait"] = instruction.name == "sem_wait"
     found["update"] = instruction.name == "sem_update"
     return found

@@ -11,7 +11,7 @@ from pathlib import Path
 from isa import address_map, instructions, link
 from isa.address_map import Cause, DmaCause, SemaphoreView, Sequencer, State
 from isa.arguments import parameters
-from isa.dtypes import SUPPORTED, DType
+from isa.dtypes import DType
 from isa.fields import (
     COLUMN,
     COLUMN_AT,
@@ -23,6 +23,7 @@ from isa.fields import (
     AluOp,
     Condition,
     Function,
+    Part,
     RegOp,
     Space,
     Update,
@@ -39,6 +40,7 @@ _SHAPES = {
     "stationary": "K = partitions, M = elements per partition, M <= array",
     "reduce": "equal partition counts; dst has one element for each group of src0",
     "fill": "none",
+    "state": "six elements per partition",
 }
 
 
@@ -138,6 +140,10 @@ def _instructions():
         rows = list(_argument_rows(instruction))
         if rows:
             yield from _table(("argument", "needed", "block", "meaning"), rows)
+        for rule in dict.fromkeys((r.cause, r.doc) for r in instruction.rules):
+            yield f"* {rule[0].name}: {rule[1]}."
+        if instruction.rules:
+            yield ""
 
 
 def _argument_rows(instruction):
@@ -209,14 +215,10 @@ def _words():
 def _enumerations():
     yield "## Codes"
     yield ""
-    for enum in (Space, Update, AluOp, Function, RegOp, Condition):
+    for enum in (Space, Update, AluOp, Function, Part, RegOp, Condition):
         yield f"**{enum.__name__}**: " + ", ".join(f"{m.value} {m.name}" for m in enum) + "."
         yield ""
-    yield (
-        "**DType**: "
-        + ", ".join(f"{d.value} {d.name}{'' if d in SUPPORTED else ' (reserved)'}" for d in DType)
-        + "."
-    )
+    yield ("**DType**: " + ", ".join(f"{d.value} {d.name}" for d in DType) + ".")
     yield ""
 
 

@@ -53,9 +53,9 @@ class Config:
     hbm_bytes: int = _architectural("HBM size")
     dma_engines: int = _architectural("DMA engines")
     links: int = field(default=0, metadata={"doc": "NeuronLink ports, 0..4", "architectural": True})
-    double_row: bool = field(
-        default=False,
-        metadata={"doc": "each PE holds two FP8 weights", "architectural": True},
+    double_row: int = field(
+        default=0,
+        metadata={"doc": "1: each PE can hold two FP8 weights", "architectural": True},
     )
     sbuf_banks: int = _timing(4, "interleaved SBUF banks of 16-byte words in a partition")
     hbm_ports: int = _timing(1, "AXI4 ports towards HBM, 16 bytes wide each")
@@ -115,6 +115,7 @@ class Config:
             "a power of two, at least 4",
         )
         require(0 <= self.links <= 4, "links", "in 0..4")
+        require(self.double_row in (0, 1), "double_row", "0 or 1")
         if self.links:
             _ = self.link  # checks the parameters of the link
 
@@ -204,6 +205,7 @@ PRESETS = {
             psum_bank_bytes=256,
             hbm_bytes=1 * _MIB,
             dma_engines=2,
+            double_row=1,
         ),
         Config(
             name="small",
@@ -244,6 +246,7 @@ PRESETS = {
             psum_bank_bytes=2 * _KIB,
             hbm_bytes=24 << 30,
             dma_engines=8,
+            double_row=1,
             sbuf_banks=16,
             hbm_ports=8,
         ),

@@ -4,7 +4,6 @@
 
 import re
 
-from isa.dtypes import SUPPORTED
 from isa.geometry import DESCRIPTOR_BYTES, INSTRUCTION_BYTES, REGISTERS, SEMAPHORES
 from isa.windows import check_windows
 
@@ -93,11 +92,6 @@ def _check_tensor(config, tensor):
     if tensor.role not in ROLES:
         raise ProgramError(
             f"{label} has role {tensor.role!r}", f"must be one of {', '.join(ROLES)}"
-        )
-    if tensor.dtype not in SUPPORTED:
-        raise ProgramError(
-            f"{label} has dtype {tensor.dtype!r}",
-            f"must be one of {', '.join(d.text for d in SUPPORTED)}",
         )
     if not tensor.shape or any(not isinstance(n, int) or n < 1 for n in tensor.shape):
         raise ProgramError(

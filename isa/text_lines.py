@@ -204,7 +204,7 @@ def _parse_argument(instruction, key, value, names, labels):
         return parse_operand(value, names, key)
     if key in [column.doc for column in instruction.columns]:
         return parse_column(value, names, key)
-    if key == "imm0":
+    if key in ("imm0", "imm2"):
         return parse_float(value, key)
     if key == "address":
         return parse_address(value, names)
@@ -231,7 +231,7 @@ def _format_argument(instruction, key, value, names, labels):
         return format_operand(value)
     if key in [column.doc for column in instruction.columns]:
         return format_column(value)
-    if key == "imm0":
+    if key in ("imm0", "imm2"):
         return format_float(value)
     if key == "address":
         return format_address(value, names)

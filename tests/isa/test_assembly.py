@@ -26,7 +26,7 @@ from isa.encoding import (
     field_map,
     field_range,
 )
-from isa.fields import AluOp, Condition, RegOp, Space, Update
+from isa.fields import AluOp, Condition, Part, RegOp, Space, Update
 from isa.geometry import preset
 from isa.instructions import BY_NAME, INSTRUCTIONS
 from isa.pattern import AccessPattern, ColumnPattern, Reg
@@ -82,7 +82,7 @@ COLUMNS = st.one_of(
     st.builds(
         ColumnPattern,
         st.sampled_from((Space.SBUF, Space.PSUM)),
-        st.sampled_from((DType.FP32, DType.BF16)),
+        st.sampled_from(DType),
         st.one_of(st.integers(0, 255), REGS),
         st.one_of(st.integers(0, (1 << 24) - 1), REGS),
     ),
@@ -118,7 +118,9 @@ OPTIONS = {
     "op1": st.sampled_from(AluOp),
     "reverse0": st.booleans(),
     "reverse1": st.booleans(),
-    "accumulate": st.booleans(),
+    **dict.fromkeys(("accumulate", "sat", "stochastic", "double_row", "transpose"), st.booleans()),
+    "part": st.sampled_from(Part),
+    "imm2": BITS,
     "address": st.builds(
         Address,
         st.one_of(

@@ -102,8 +102,8 @@ VECTOR = [
     ("memset dst=sbuf[0:16 @0 fp32] imm0=0", "is not understood"),
     ("memset dst=sbuf[0:16 @0 fp33 1x8] imm0=0", "no dtype 'fp33'; supported: fp32, bf16"),
     (
-        "memset dst=sbuf[0:16 @0 fp16 1x8] imm0=0",
-        "BAD_DTYPE: memset: dst has dtype FP16, must be FP32 or BF16",
+        "memset dst=sbuf[0:16 @0 int8 1x8] imm0=0 sat=1",
+        "BAD_DTYPE: memset: sat needs a dst of bf16, fp16, fp8_e5m2",
     ),
     (
         "memset dst=sbuf[8:4 @0 fp32 1x8] imm0=0",

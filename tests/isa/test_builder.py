@@ -76,11 +76,14 @@ def test_a_program(b):
 
 @pytest.mark.parametrize("instruction", INSTRUCTIONS, ids=lambda i: i.name)
 def test_every_instruction_has_a_method_that_equals_its_fields(instruction, b):
-    bf16 = instruction.name in ("load_stationary", "multiply_moving")
+    columns = 6 if instruction.shape == "state" else 16
     patterns = {
-        o.slot: AccessPattern(o.spaces[0], o.dtypes[0], 0, 16, 0, ((1, 16),))
+        o.slot: AccessPattern(o.spaces[0], o.dtypes[0], 0, 16, 0, ((1, columns),))
         for o in instruction.operands
     }
+    bf16 = instruction.name in ("load_stationary", "multiply_moving")
+    if bf16:
+        patterns["src0"] = patterns["src0"].with_(dtype=DType.BF16)
     arguments = dict(patterns)
     if instruction.name == "tensor_reduce":
         arguments["dst"] = patterns["dst"].with_(dims=((0, 1),))
@@ -88,6 +91,7 @@ def test_every_instruction_has_a_method_that_equals_its_fields(instruction, b):
         if needed and name not in arguments:
             arguments[name] = {
                 "op0": "add",
+                "op1": "max",
                 "func": "relu",
                 "alu_op": "add",
                 "cond": "eq",
@@ -299,7 +303,7 @@ MISUSE = [
     (lambda b, t: b.vector.memset(dst=t), "memset: argument 'imm0' is missing"),
     (
         lambda b, t: b.vector.memset(dst=t, imm0=0.0, src0=t),
-        "memset: no argument 'src0'; there are dst, imm0, wait, update",
+        "memset: no argument 'src0'; there are dst, imm0, sat, stochastic, wait, update",
     ),
     (lambda b, t: b.vector.memset(dst=3, imm0=0.0), "dst = 3, must be an AccessPattern"),
     (
@@ -320,7 +324,7 @@ MISUSE = [
     ),
     (
         lambda b, t: b.tensor.load_stationary(src0=t),
-        "BAD_DTYPE: load_stationary: src0 has dtype FP32, must be BF16",
+        "BAD_DTYPE: load_stationary: part must be high, low or high_finite with fp32",
     ),
     (
         lambda b, t: b.sync.nop(wait=("missing", 1)),

@@ -1,7 +1,8 @@
 """Encodings never change unnoticed: golden_encodings.txt holds text and bytes of typical
 instructions and descriptors.
 
-A change of it is a change of the ISA: raise ISA_VERSION, then run this file to write it again.
+A changed line is a change of the ISA: raise ISA_VERSION, then run this file to write it again.
+New instructions and options add lines (with any digits: running this file puts the right ones).
 """
 
 from pathlib import Path
@@ -27,7 +28,7 @@ def entries():
 def assembled(text):
     """128 bytes of one line, and the program round it."""
     name = text.split()[0]
-    head = ".config small\n"
+    head = f".config {'tiny' if 'double_row' in text else 'small'}\n"
     if name == COPY:
         program = assemble(f"{head}.descriptors d @0\n{text}\n")
         return program.descriptors[0].words[0], program

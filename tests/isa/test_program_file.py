@@ -317,7 +317,6 @@ PLACEMENT = [
         "lies in 'ram'; must be one of hbm, sbuf, psum",
     ),
     (lambda p: setattr(p.tensors[0], "role", "in"), "has role 'in'; must be one of input"),
-    (lambda p: setattr(p.tensors[0], "dtype", DType.FP16), "must be one of fp32, bf16"),
     (lambda p: setattr(p.tensors[0], "shape", ()), "must be one or more positive integers"),
     (lambda p: setattr(p.tensors[0], "shape", (4, 0)), "must be one or more positive integers"),
     (lambda p: setattr(p.tensors[0], "data", b"abc"), "has 3 bytes of data; its shape has 64"),
