@@ -129,9 +129,10 @@ def check(config, instruction, fields, *, stationary=UNKNOWN, place=None, regist
 
     fields: every field, with register values substituted.  stationary: (K, M, double_row,
     transpose) of the last load_stationary of the sequencer that did work, None when there was none
-    since START, UNKNOWN leaves that rule out.  place: (index of the instruction, instructions in the stream), for the
-    target of branch (taken) and loop; None leaves it out.  registers: values for the address of
-    reg_load, reg_store and dma_trigger; its rules are left out when None and a register is added.
+    since START, UNKNOWN leaves that rule out.  place: (index of the instruction, instructions in
+    the stream), for the target of branch (taken) and loop; None leaves it out.  registers: values
+    for the address of reg_load, reg_store and dma_trigger; its rules are left out when None and a
+    register is added.
     """
     fault = check_form(instruction, fields)
     if fault is not None:
