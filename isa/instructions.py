@@ -300,8 +300,8 @@ INSTRUCTIONS = (
                 operands=(Operand("src0", "source"), Operand("dst", "destination")),
                 options=_ROUNDING, shape="same", rules=(*_COPY_EXACT, *_ROUNDS)),
     Instruction("tensor_reduce", 0x33, frozenset({Sequencer.VECTOR}),
-                "dst = src0 reduced by op0 (add: 8 interleaved partials; max, min) over its reduce_dims "
-                "innermost dimensions.",
+                "dst = src0 reduced by op0 (add: 8 interleaved partials; max; min) over its "
+                "reduce_dims innermost dimensions.",
                 "max(start-up, N) + join",
                 operands=(Operand("src0", "data"), Operand("dst", "one element per reduction")),
                 options=("op0", "reduce_dims", *_ROUNDING),
