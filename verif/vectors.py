@@ -153,6 +153,23 @@ def quotient_pairs(form, rng, count):
     return _mixed(form, rng, count, (a.astype(form.dtype), _with_exponent(form, b, exponent)))
 
 
+def power_pairs(rng, count):
+    """FP32 pairs for powers: the corner pairs, any, and ones whose power is in the range.
+
+    Of the latter some have a next to +-1, or an integer or half an integer as b.
+    """
+    near = count // 2
+    a = np.exp2(rng.uniform(-149, 128, near))
+    close = 1 + rng.uniform(-1, 1, near) * np.exp2(-rng.integers(0, 24, near))
+    a = np.where(rng.random(near) < 0.3, close, a).astype(np.float32)
+    with np.errstate(all="ignore"):
+        b = rng.uniform(-160, 140, near) / np.log2(a.astype(np.float64))
+        b = np.where(rng.random(near) < 0.3, np.rint(2 * b) / 2, b)
+        b = np.where(rng.random(near) < 0.2, rng.integers(-20, 21, near), b).astype(np.float32)
+    a = np.where(rng.random(near) < 0.4, -a, a)
+    return _mixed(FP32, rng, count, (a.view(np.uint32), b.view(np.uint32)))
+
+
 def word_pairs(rng, count):
     """Pairs of words: ends of the signed and unsigned ranges, small ones, equal ones, any."""
     ends = np.array([0, 1, 2, 31, 32, 33, 63, 64, 255, 256, 1 << 16], np.uint32)
