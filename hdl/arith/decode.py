@@ -19,8 +19,8 @@ class OperandFormat(enum.Enum, shape=4):
 
     FP32 takes part in a product as two halves of 12 significant bits, high = bits & FFFFF000 and
     low = value - high, in four passes. Infinity and NaN count in the pass high * high alone: they
-    are read as zero by FP32_LOW and, for the two mixed passes, by FP32_HIGH_FINITE. All other
-    codes are reserved.
+    are read as zero by FP32_LOW and, for the two mixed passes, by FP32_HIGH_FINITE. RAW is no
+    number: 16 bits that pass through the array (`hdl.arith.operand`). All other codes are reserved.
     """
 
     FP32_HIGH = 0
@@ -32,6 +32,7 @@ class OperandFormat(enum.Enum, shape=4):
     FP8_E3M4 = 6
     FP8_E4M3FN = 7
     FP32_HIGH_FINITE = 8
+    RAW = 9
     FP32_LOW = 11
 
 
@@ -80,7 +81,9 @@ class FloatDecode(PipelinedUnit):
         i = Cat(self.i, Const(0, _WORD - self.width))
         code = self.format.as_value()
         byte = bind(m, "byte", code[2])
+        # Raw bits take the way of the low half, which begins at bit 0 too.
         low = bind(m, "low", code[3] & code[0])
+        raw = bind(m, "raw", low & ~code[1])
         no_inf = bind(m, "no_inf", byte & code[1] & code[0])
         # Two multiplexers of four: e5m2, e4m3 and e4m3fn, e3m4, the low half; then the first of
         # them, bf16, fp16, the rest.
@@ -117,14 +120,16 @@ class FloatDecode(PipelinedUnit):
         subnormal = exponent[7] & clear & (below_eight | ~exponent[4:7].any())
         high = ~exponent[7] & full & (below_eight | exponent[4:7].all())
         subnormal, high = bind(m, "subnormal", subnormal), bind(m, "high", high)
-        special = bind(m, "special", high & ~no_inf)
+        special = bind(m, "special", high & ~no_inf & ~raw)
         s = self.cut(
             m,
             "select",
             # Infinity and NaN have no hidden one here: so the fraction tells them apart.
             significand=Cat(fraction, ~special & Mux(low, i[_FRACTION_BITS], ~subnormal)),
-            sign=_one_of(outer, Mux(low, i[31], i[7]), i[15], i[15], i[31]),
+            sign=_one_of(outer, Mux(low, i[31] & ~raw, i[7]), i[15], i[15], i[31]),
             exponent=exponent,
+            raw=raw,
+            raw_exponent=i[SIGNIFICAND_BITS:16],
             subnormal=subnormal,
             low=low,
             special=special,
@@ -138,21 +143,30 @@ class FloatDecode(PipelinedUnit):
             m, "correction", (zeros[:4] + Mux(s.low, _LOW_BELOW, 0) - s.subnormal - 1)[:6]
         )
         some = bind(m, "some", ~zeros[-1] | s.payload)
+        none = bind(m, "none", zeros[-1] & ~s.raw)
+        amount = bind(m, "amount", zeros[:4] & ~s.raw.replicate(4))
+        number = s.exponent.as_signed() - correction.as_signed()
+        raw_bits = len(s.raw_exponent)
         s = self.cut(
             m,
             "output",
             sign=s.sign,
-            exponent=s.exponent.as_signed() - correction.as_signed(),
-            significand=shift_left(m, "normalise", s.significand, zeros[:4]),
+            exponent=Cat(
+                Mux(s.raw, s.raw_exponent, number[:raw_bits]), number[raw_bits:]
+            ).as_signed(),
+            significand=shift_left(m, "normalise", s.significand, amount),
+            raw=s.raw,
             nan=(s.special & ~s.finite & some) | s.highest,
             inf=s.special & ~s.finite & ~some,
-            zero=Mux(s.special, s.finite, zeros[-1]),
+            zero=Mux(s.special, s.finite, none),
         )
         m.d.comb += [
             self.o.sign.eq(s.sign),
             self.o.exponent.eq(s.exponent),
-            # The top bit is one wherever the significand means anything.
-            self.o.significand.eq(Cat(s.significand[:_FRACTION_BITS], Const(1, 1))),
+            # The top bit of a number is one wherever the significand means anything.
+            self.o.significand.eq(
+                Cat(s.significand[:_FRACTION_BITS], s.significand[_FRACTION_BITS] | ~s.raw)
+            ),
             self.o.nan.eq(s.nan),
             self.o.inf.eq(s.inf),
             self.o.zero.eq(s.zero),

@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux
 from amaranth.lib.wiring import In, Out
 
 from hdl.arith.fp32 import BIAS, EXPONENT_ONES, pack_special
-from hdl.arith.operand import EXPONENT_BITS, Operand
+from hdl.arith.operand import EXPONENT_BITS, RAW_BITS, SIGNIFICAND_BITS, Operand
 from hdl.arith.pipeline import PipelinedUnit, bind
 
 
@@ -14,6 +14,9 @@ class PeMultiply(PipelinedUnit):
     A product of two 12-bit significands has at most 24 bits and so is never rounded: it is a
     binary32 number, infinity above the largest, or zero of its sign below 2^-126. An unused row
     adds -0 to the partial sum, which leaves every partial sum, +0 and -0 included, as it is.
+
+    Where a holds raw bits and b is `PASS`, o is the 16 bits with zeros above: a binary32 subnormal,
+    which an adder keeps.
 
     Segments: multiply | pack, with a register behind each at 2 stages; further stages stand
     behind the multiplier.
@@ -41,26 +44,33 @@ class PeMultiply(PipelinedUnit):
         a, b = self.a, self.b
 
         zero_times_inf = bind(m, "zero_times_inf", (a.inf & b.zero) | (a.zero & b.inf))
+        raw = bind(m, "raw", b.nan & b.inf)
         s = self.cut(
             m,
             "multiply",
             product=a.significand * b.significand,
             exponent=(a.exponent + b.exponent + BIAS)[:EXPONENT_BITS].as_signed(),
             sign=(a.sign ^ b.sign) | ~self.active,
-            nan=self.active & (a.nan | b.nan | zero_times_inf),
-            inf=self.active & (a.inf | b.inf),
-            zero=~self.active | a.zero | b.zero,
+            nan=self.active & ~raw & (a.nan | b.nan | zero_times_inf),
+            inf=self.active & ~raw & (a.inf | b.inf),
+            # Of raw bits the exponent is not one.
+            zero=~self.active | a.zero | b.zero | raw,
+            raw=self.active & raw,
         )
 
-        # The product of two significands is in [1, 4).
-        high = bind(m, "high", s.product[23])
+        # The product of two significands is in [1, 4); raw bits are at its low end.
+        high = bind(m, "high", s.product[23] | s.raw)
         fraction = bind(m, "fraction", Mux(high, s.product[:23], Cat(Const(0, 1), s.product[:22])))
         exponent = bind(m, "exponent", s.exponent + high)
         keep = bind(m, "keep", ~(s.zero | (exponent <= 0)))
+        keep_fraction = bind(m, "keep_fraction", keep | s.raw)
+        above = bind(
+            m, "above", Mux(s.raw, s.exponent[: RAW_BITS - SIGNIFICAND_BITS], 0) << SIGNIFICAND_BITS
+        )
         result = pack_special(
             sign=s.sign,
             exponent=Mux(keep, exponent[:8], 0),
-            fraction=Mux(keep, fraction, 0),
+            fraction=Mux(keep_fraction, fraction, 0) | above,
             nan=s.nan,
             infinite=s.inf | (keep & (exponent >= EXPONENT_ONES)),
         )
