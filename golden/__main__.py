@@ -15,7 +15,6 @@ import numpy as np
 from golden.chip import GoldenChip
 from golden.schedule import Runaway
 from isa.address_map import State
-from isa.dtypes import DType
 from isa.geometry import GeometryError, preset
 from isa.program import ProgramError
 from isa.program_file import load
@@ -90,7 +89,7 @@ def _pair(text):
 
 def _array(tensor, path):
     array = np.load(path)
-    return array.view(tensor.dtype.numpy) if tensor.dtype == DType.BF16 else array
+    return array if tensor.dtype.numpy.isbuiltin == 1 else array.view(tensor.dtype.numpy)
 
 
 def _print_status(result):
@@ -123,7 +122,8 @@ def _summary(tensor, values):
 
 def _dump(directory, tensor, values):
     directory.mkdir(parents=True, exist_ok=True)
-    codes = values.view(np.uint16) if tensor.dtype == DType.BF16 else values
+    numpy_type = tensor.dtype.numpy
+    codes = values if numpy_type.isbuiltin == 1 else values.view(f"u{numpy_type.itemsize}")
     np.save(directory / f"{tensor.name}.npy", codes)
 
 

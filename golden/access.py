@@ -10,10 +10,13 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from golden.arith import bfloat16
+from golden.arith import bfloat16, convert
+from golden.arith.formats import FORMATS
 from isa.dtypes import DType
 from isa.pattern import bounding_box, byte_intervals, element_offsets
 
+_FORMATS = {DType[form.name.upper()]: form for form in FORMATS}
+_SIGNED = (DType.INT8, DType.INT16, DType.INT32)
 _BITS = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16), 4: np.dtype(np.uint32)}
 
 
@@ -60,8 +63,8 @@ class Access:
         return _repeats(self.dims)
 
     def view(self, memory):
-        """The elements in place: [partitions, *counts] of the unsigned integer as wide as the
-        dtype.
+        """The elements in place: [partitions, *counts] of the unsigned integer as wide as an
+        element.
         """
         return self._view(memory.flat, memory.pitch, _BITS[self.itemsize])
 
@@ -121,35 +124,70 @@ def last_writers(dims):
 
 
 def load_bits(memory, access):
-    """Element bits, [partitions, elements]; may be a view of the memory."""
+    """Element codes, unsigned [partitions, elements]; may be a view of the memory."""
     return access.view(memory).reshape(access.partitions, access.elements)
 
 
 def load(memory, access):
-    """Element values as float32 [partitions, elements]; bf16 widens exactly, NaN codes kept."""
-    bits = load_bits(memory, access)
-    if access.dtype == DType.BF16:
+    """Element values as float32 [partitions, elements].
+
+    Floats widen exactly: FP32 and BF16 keep the codes of NaNs, those of other formats become
+    canonical. Integers give the nearest float32, ties to even.
+    """
+    bits, dtype = load_bits(memory, access), access.dtype
+    if dtype == DType.FP32:
+        return np.ascontiguousarray(bits).view(np.float32)
+    if dtype == DType.BF16:
         return bfloat16.widen(bits)
-    return np.ascontiguousarray(bits).view(np.float32)
+    if dtype in _FORMATS:
+        return convert.widen(bits, _FORMATS[dtype])
+    return convert.from_integer(bits.view(dtype.numpy))
+
+
+def load_words(memory, access):
+    """Elements as words, uint32 [partitions, elements]: signed integers extended by their sign,
+    the codes of all others with zeros.
+    """
+    bits = load_bits(memory, access)
+    if access.dtype in _SIGNED:
+        return bits.view(access.dtype.numpy).astype(np.int32).view(np.uint32)
+    return bits.astype(np.uint32)
 
 
 def store_bits(memory, access, bits):
-    """Writes element bits [partitions, elements] in order: of a repeated address the last one
-    stays.
+    """Writes element codes [partitions, elements] in order: of a repeated address the last one
+    stays. An axis of length 1 is repeated.
     """
+    view = access.view(memory)
+    bits = np.broadcast_to(bits, (access.partitions, access.elements))
     if access.repeats:
         bits = bits[:, last_writers(access.dims)]
-    view = access.view(memory)
     view[...] = bits.reshape(view.shape)
 
 
-def store(memory, access, values):
-    """Writes float32 [partitions, elements], narrowed to the dtype by RNE."""
-    store_bits(memory, access, to_bits(values, access.dtype))
+def store(memory, access, values, sat=False, random=None):
+    """Writes float32 [partitions, elements] narrowed to the dtype: nearest, ties to even, or
+    stochastically with `random`, uint32 of the shape of the operand (see `convert.narrow`).
+
+    sat: the largest finite number instead of infinity, or of NaN in a format without one. Both
+    are for short floats; FP32 stays as it is, integers saturate always, NaN gives 0. An axis of
+    length 1 of `values` is repeated.
+    """
+    store_bits(memory, access, to_bits(values, access.dtype, sat, random))
 
 
-def to_bits(values, dtype):
-    """float32 values as the bits of `dtype`."""
-    if dtype == DType.BF16:
-        return bfloat16.narrow(values)
-    return np.ascontiguousarray(values).view(np.uint32)
+def store_words(memory, access, words):
+    """Writes the low bytes of words, uint32 [partitions, elements]."""
+    store_bits(memory, access, words.astype(_BITS[access.itemsize]))
+
+
+def to_bits(values, dtype, sat=False, random=None):
+    """float32 values as the codes of `dtype`, rounded as `store` says."""
+    values = np.ascontiguousarray(values)
+    if dtype == DType.FP32:
+        return values.view(np.uint32)
+    if dtype not in _FORMATS:
+        return convert.to_integer(values, dtype.numpy).view(_BITS[dtype.itemsize])
+    if random is not None:
+        values = np.broadcast_to(values, random.shape)
+    return convert.narrow(values, _FORMATS[dtype], saturate=bool(sat), random=random)
