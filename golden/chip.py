@@ -72,7 +72,7 @@ class GoldenChip:
             SequencerIndex.SCALAR: ScalarEngine(self.memories),
         }
         self.execute = {
-            instruction.name: getattr(engines[sequencer], instruction.name)
+            (sequencer, instruction.name): getattr(engines[sequencer], instruction.name)
             for instruction in INSTRUCTIONS
             if instruction.datapath
             for sequencer in instruction.sequencers

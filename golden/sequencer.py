@@ -162,7 +162,7 @@ class Sequencer:
             if self._chip.checker:
                 origin = Origin(self.name, self.pc)
                 self._chip.checker.operation(self.index, operation, origin)
-            self._chip.execute[operation.name](operation)
+            self._chip.execute[self.index, operation.name](operation)
         return self.advance(self.pc + 1)
 
     def _update(self, instruction, fields):
