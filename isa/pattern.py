@@ -131,6 +131,16 @@ class AccessPattern:
             mask[first:last] = True
         return mask
 
+    def pairs(self):
+        """The operand of a double_row instruction: its elements are pairs of neighbours.
+
+        The innermost dimension must be two adjacent elements, all others lie at even distances.
+        """
+        *outer, inner = self.dims
+        if not outer or inner != (1, 2) or any(step % 2 for step, _ in outer):
+            raise ValueError(f"dims {self.dims} are not pairs of adjacent elements")
+        return self.with_(dims=tuple((step // 2, count) for step, count in outer))
+
     def resolve(self, registers):
         """The pattern with each Reg replaced by `registers[number]`."""
 

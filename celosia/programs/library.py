@@ -7,6 +7,9 @@ PROGRAMS = {
     "odd_gemm": gemm.build_odd,
     "digits": digits.build,
     "conv": conv.build,
+    "gemm_fp8": gemm.build_fp8,
+    "gemm_fp32": gemm.build_fp32,
+    "gemm_mixed": gemm.build_mixed,
 }
 """{name: build(config, seed) -> Case}, in the order in which `make sim` runs them."""
 
