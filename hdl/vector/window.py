@@ -12,6 +12,11 @@ OUTPUTS = 16
 class OutputWindow(wiring.Component):
     """Control of the result buffers in the lanes.
 
+    Parameters
+    ----------
+    places : int
+        Results that may be on their way or wait, a power of two.
+
     Members
     -------
     room : Out(1)
@@ -22,14 +27,15 @@ class OutputWindow(wiring.Component):
         Its result is written at `at`.
     idle : Out(1)
         Nothing is between launch and arrival.
-    at, take_from : Out(4)
+    at, take_from : Out(log2 places)
         Place of the result that arrives and of the one that waits longest.
     valid : Out(1), ready : In(1)
         Handshake of the result at `take_from`.
     """
 
-    def __init__(self):
-        bits = exact_log2(OUTPUTS)
+    def __init__(self, places=OUTPUTS):
+        self._places = places
+        bits = exact_log2(places)
         super().__init__({
             "room": Out(1), "launch": In(1), "arrive": In(1), "idle": Out(1),
             "at": Out(bits), "take_from": Out(bits),
@@ -38,8 +44,8 @@ class OutputWindow(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        counter = range(OUTPUTS + 1)
-        flying, stored, free = Signal(counter), Signal(counter), Signal(counter, init=OUTPUTS)
+        counter = range(self._places + 1)
+        flying, stored, free = Signal(counter), Signal(counter), Signal(counter, init=self._places)
         take = Signal()
         m.d.comb += [
             self.room.eq(free != 0),
