@@ -10,7 +10,7 @@ from golden.arith.functions.logarithm import LN_2
 from hdl.arith.fp32 import BIAS, EXPONENT, EXPONENT_ONES, FRACTION, NAN_BITS, SIGN
 from hdl.arith.pipeline import PipelinedUnit, bind
 from hdl.arith.shift import leading_zeros, shift_left, shift_right_sticky
-from hdl.arith.table_rom import C0_BITS, C1_BITS, C2_BITS, TABLE_AT, TableRom, is_negative
+from hdl.arith.table_rom import C0_BITS, C1_BITS, C2_BITS, TABLE_AT, is_negative, table_rom
 from hdl.lib.tile import add_tile
 from isa.functions import Table
 
@@ -197,7 +197,7 @@ class TableFunction(PipelinedUnit):
 
     def _quadratic(self, m, platform, s):
         """|logarithm| in Q27 with its sign for log, else y in Q27."""
-        rom = add_tile(m, platform, "rom", TableRom())
+        rom = add_tile(m, platform, "rom", table_rom())
         m.d.comb += rom.address.eq(s.address)
         coarse = s.t[_COARSE:]
         s = self._cut(

@@ -4,12 +4,9 @@ A word holds c0, c1 and c2 of a segment (`golden.arith.functions.segment`) in 28
 c1 and c2 are two's complement without their sign bit, as the sign is constant over a table.
 """
 
-from amaranth.hdl import Module
-from amaranth.lib import memory, wiring
-from amaranth.lib.wiring import In, Out
-
-from golden.arith.functions.segment import INDEX_BITS, SEGMENTS
+from golden.arith.functions.segment import SEGMENTS
 from golden.arith.functions.tables import TABLES
+from hdl.lib.rom import Rom
 
 C0_BITS, C1_BITS, C2_BITS = 28, 20, 11
 WORD_BITS = C0_BITS + C1_BITS + C2_BITS
@@ -25,20 +22,6 @@ TABLE_AT = {
     "sqrt_odd": 7,
 }
 """Number of a table: upper bits of the address. Number 3 is left out."""
-
-_VERILOG = """\
-module {name}(address, data);
-  input [{address_top}:0] address;
-  output [{top}:0] data;
-  localparam [{all_top}:0] WORDS = {all_bits}'h{words:x};
-  reg [{top}:0] words [0:{last}];
-  integer word;
-  initial
-    for (word = 0; word <= {last}; word = word + 1)
-      words[word] = WORDS[{width}*word +: {width}];
-  assign data = words[address];
-endmodule
-"""
 
 
 def is_negative(table, column):
@@ -67,44 +50,9 @@ def rom_words():
     return words
 
 
-class TableRom(wiring.Component):
-    """A tile without clock: data follows address.
+def table_rom():
+    """A `Rom`. Address: 7 bits of the segment, then the number of the table; data: c0, c1, c2.
 
-    With a register behind it an FPGA makes two block RAMs of it, without one about 700 LUT6.
-
-    Members
-    -------
-    address : In(10)
-        Number of the table (`TABLE_AT`), then 7 bits of the segment.
-    data : Out(59)
-        c0, c1, c2 from the low end; 0 for a table that is not there.
+    With a register behind it an FPGA makes two block RAMs of it.
     """
-
-    tile_combinational = True
-    tile_parameters = ()
-
-    def __init__(self):
-        super().__init__({"address": In(TABLE_BITS + INDEX_BITS), "data": Out(WORD_BITS)})
-
-    def elaborate(self, platform):
-        m = Module()
-        words = rom_words()
-        m.submodules.words = words = memory.Memory(shape=WORD_BITS, depth=len(words), init=words)
-        read = words.read_port(domain="comb")
-        m.d.comb += [read.addr.eq(self.address), self.data.eq(read.data)]
-        return m
-
-    def verilog(self, name):
-        """The same as `elaborate`, as the text of module `name`; quick to compile many times."""
-        words = rom_words()
-        packed = sum(word << (WORD_BITS * index) for index, word in enumerate(words))
-        return _VERILOG.format(
-            name=name,
-            address_top=TABLE_BITS + INDEX_BITS - 1,
-            top=WORD_BITS - 1,
-            width=WORD_BITS,
-            last=len(words) - 1,
-            all_top=WORD_BITS * len(words) - 1,
-            all_bits=WORD_BITS * len(words),
-            words=packed,
-        )
+    return Rom("tables", width=WORD_BITS, words=rom_words())
