@@ -1,4 +1,4 @@
-"""Trains the 64-32-10 perceptron that the `digits` program runs, in plain numpy.
+"""Trains the 64-32-10 perceptrons that `digits` (relu) and `mlp_gelu` run, in plain numpy.
 
 Data: the handwritten digits that come with scikit-learn (1797 images of 8 x 8, values 0..16), a
 quarter kept for the test.  Minibatch gradient descent with momentum on the cross entropy, one fixed
@@ -8,6 +8,7 @@ seed.
 """
 
 from dataclasses import dataclass
+from math import erf
 
 import numpy as np
 from sklearn.datasets import load_digits
@@ -28,18 +29,34 @@ class Digits:
     test_labels: np.ndarray
 
 
+def _relu(x):
+    return np.maximum(x, 0), x > 0
+
+
+def _gelu(x):
+    """x Phi(x), and its derivative."""
+    cumulative = 0.5 * (1 + np.vectorize(erf, otypes=[x.dtype])(x / np.sqrt(2)))
+    return x * cumulative, cumulative + x * np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
+
+
+ACTIVATIONS = {"relu": _relu, "gelu": _gelu}
+"""{name: x -> (value, derivative)}."""
+
+
 @dataclass(frozen=True)
 class Perceptron:
-    """relu(x @ w1 + b1) @ w2 + b2; w1 [64, 32], b1 [32], w2 [32, 10], b2 [10], float32."""
+    """func(x @ w1 + b1) @ w2 + b2; w1 [64, 32], b1 [32], w2 [32, 10], b2 [10], float32."""
 
     w1: np.ndarray
     b1: np.ndarray
     w2: np.ndarray
     b2: np.ndarray
+    func: str = "relu"
 
     def logits(self, images):
-        """[count, 64] -> [count, 10] in float32."""
-        return np.maximum(images @ self.w1 + self.b1, 0) @ self.w2 + self.b2
+        """[count, 64] -> [count, 10] in the precision of the images."""
+        hidden, _ = ACTIVATIONS[self.func](images @ self.w1 + self.b1)
+        return hidden @ self.w2 + self.b2
 
 
 def load(seed=0):
@@ -52,7 +69,7 @@ def load(seed=0):
     return Digits(images[test:], labels[test:], images[:test], labels[:test])
 
 
-def train(digits, *, epochs=60, batch=32, rate=0.1, momentum=0.9, seed=0):
+def train(digits, *, func="relu", epochs=60, batch=32, rate=0.1, momentum=0.9, seed=0):
     """A Perceptron fitted to the training images."""
     rng = np.random.default_rng(seed)
     sizes = (digits.train_images.shape[1], HIDDEN, CLASSES)
@@ -67,23 +84,23 @@ def train(digits, *, epochs=60, batch=32, rate=0.1, momentum=0.9, seed=0):
         order = rng.permutation(len(targets))
         for start in range(0, len(order), batch):
             pick = order[start : start + batch]
-            gradients = _gradients(weights, digits.train_images[pick], targets[pick])
+            gradients = _gradients(weights, func, digits.train_images[pick], targets[pick])
             for weight, velocity, gradient in zip(weights, speed, gradients, strict=True):
                 velocity *= momentum
                 velocity -= rate * gradient
                 weight += velocity
         rate *= 0.97
-    return Perceptron(*(weight.astype(np.float32) for weight in weights))
+    return Perceptron(*(weight.astype(np.float32) for weight in weights), func)
 
 
-def _gradients(weights, images, targets):
+def _gradients(weights, func, images, targets):
     """Mean gradients of the cross entropy for w1, b1, w2, b2."""
     w1, b1, w2, b2 = weights
-    hidden = np.maximum(images @ w1 + b1, 0)
+    hidden, slope = ACTIVATIONS[func](images @ w1 + b1)
     logits = hidden @ w2 + b2
     exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
     error = (exponentials / exponentials.sum(axis=1, keepdims=True) - targets) / len(targets)
-    back = (error @ w2.T) * (hidden > 0)
+    back = (error @ w2.T) * slope
     return images.T @ back, back.sum(axis=0), hidden.T @ error, error.sum(axis=0)
 
 

@@ -1,6 +1,6 @@
 """The default programs by name."""
 
-from celosia.programs import conv, digits, gemm, link_pingpong
+from celosia.programs import conv, digits, gemm, link_pingpong, mlp_gelu
 
 PROGRAMS = {
     "gemm": gemm.build,
@@ -10,6 +10,7 @@ PROGRAMS = {
     "gemm_fp8": gemm.build_fp8,
     "gemm_fp32": gemm.build_fp32,
     "gemm_mixed": gemm.build_mixed,
+    "mlp_gelu": mlp_gelu.build,
 }
 """{name: build(config, seed) -> Case}, in the order in which `make sim` runs them."""
 
