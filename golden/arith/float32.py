@@ -95,6 +95,11 @@ def reduce_max(x, axis: int = -1) -> Float32Array:
     return _with_nan(_from_ordinal(np.asarray(largest)), np.isnan(x).any(axis=axis))
 
 
+def reduce_min(x, axis: int = -1) -> Float32Array:
+    """Minimum along `axis`, which disappears; NaN if any is NaN; of nothing, +inf."""
+    return canonicalise(np.negative(reduce_max(np.negative(_checked(x)), axis)))
+
+
 def _checked(x) -> Float32Array:
     if not isinstance(x, (np.ndarray, np.generic)) or x.dtype != np.float32:
         kind = getattr(x, "dtype", type(x).__name__)

@@ -87,3 +87,11 @@ def test_maximum_of_nothing_and_of_minus_zeros():
     assert_same(codes_of(float32.reduce_max(np.zeros((2, 0), np.float32))), [0xFF800000] * 2)
     assert_same(codes_of(float32.reduce_max(np.full((1, 5), -0.0, np.float32))), [0x80000000])
     assert float32.reduce_max(np.ones((3, 4, 5), np.float32), axis=1).shape == (3, 5)
+
+
+def test_minimum_mirrors_the_maximum():
+    corners = corner_codes(FP32)
+    x = np.stack(np.meshgrid(corners, corners, indexing="ij"), -1).reshape(-1, 2)
+    expected = codes_of(float32.minimum(x[:, 0].view(np.float32), x[:, 1].view(np.float32)))
+    assert_same(codes_of(float32.reduce_min(x.view(np.float32))), expected)
+    assert_same(codes_of(float32.reduce_min(np.zeros((2, 0), np.float32))), [0x7F800000] * 2)
