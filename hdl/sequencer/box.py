@@ -1,9 +1,10 @@
 """OperandBox: elements and bounding box of one access pattern, with serial multipliers."""
 
-from amaranth.hdl import Const, Module, Mux, Signal, signed
+from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl.lib.element import SIZE_BITS
 from hdl.lib.issue import ELEMENT_BITS
 from hdl.sequencer.layout import bind
 from isa.fields import DIMS
@@ -25,8 +26,8 @@ class OperandBox(wiring.Component):
     Members
     -------
     offset : In(24)
-    double : In(1)
-        Elements of 4 bytes; else of 2.
+    size : In(2)
+        Elements of 1 << size bytes, 4 at most.
     step, count : In
         Four signed, four unsigned 16-bit numbers, dimension 0 in the low bits.
     reduced : In(3)
@@ -47,7 +48,7 @@ class OperandBox(wiring.Component):
         super().__init__(
             {
                 "offset": In(24),
-                "double": In(1),
+                "size": In(SIZE_BITS),
                 "step": In(16 * DIMS),
                 "count": In(16 * DIMS),
                 "reduced": In(3),
@@ -102,11 +103,9 @@ class OperandBox(wiring.Component):
                 self.elements.eq(product),
                 self.outer.eq(outer),
                 self.many.eq(inner_many | rest_many | (product > MAX_ELEMENTS)),
-                self.low.eq(self.offset + Mux(self.double, low << 2, low << 1)),
+                self.low.eq(self.offset + _scaled(low, self.size)),
                 self.last.eq(
-                    self.offset
-                    + Mux(self.double, high << 2, high << 1)
-                    + Mux(self.double, Const(3), Const(1))
+                    self.offset + _scaled(high, self.size) + Cat(self.size.any(), self.size[1])
                 ),
             ]
         return m
@@ -118,3 +117,7 @@ def _negative(value):
 
 def _positive(value):
     return Mux(value < 0, 0, value)
+
+
+def _scaled(value, size):
+    return Mux(size[1], value << 2, Mux(size[0], value << 1, value))

@@ -5,6 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
+from hdl.lib.element import SIZE_BITS, element_size
 from hdl.lib.issue import ELEMENT_BITS, EXTENT_BITS
 from hdl.lib.tile import add_tile
 from hdl.sequencer.box import OperandBox
@@ -21,7 +22,7 @@ from hdl.sequencer.layout import (
 )
 from hdl.sequencer.ports import CAUSE_BITS
 from isa.address_map import Cause
-from isa.dtypes import DType
+from isa.check_operands import STATE_WORDS
 from isa.fields import DIMS, Space
 
 PHASES = 3
@@ -67,8 +68,9 @@ class OperandCheck(wiring.Component):
     cause : Out
     elements : Out(17)
         Elements per partition of the first operand in use.
-    low, high : Out
-        By operand, `EXTENT_BITS` each; 0 when it is not in use.
+    low, high, size : Out
+        By operand, `EXTENT_BITS` each and the bytes of an element as their exponent of 2; 0 when it
+        is not in use.
     """
 
     def __init__(self, config, sequencer):
@@ -91,6 +93,7 @@ class OperandCheck(wiring.Component):
                 "elements": Out(ELEMENT_BITS),
                 "low": Out(extents),
                 "high": Out(extents),
+                "size": Out(data.ArrayLayout(SIZE_BITS, len(self.operand_slots))),
             }
         )
 
@@ -101,6 +104,10 @@ class OperandCheck(wiring.Component):
             i.name: bind(m, f"is_{i.name}", word.opcode == i.opcode)
             for i in instructions_of(self.sequencer)
             if i.datapath
+        }
+        self._modes = [name for name in ("double_row", "transpose") if name in word.shape().fields]
+        self._sizes = {
+            slot: self._size(m, word, slot) for slot in (*self.operand_slots, *self.column_slots)
         }
         boxes = {slot: self._box(m, platform, word, slot) for slot in self.operand_slots}
         m.d.comb += self.no_work.eq(
@@ -118,7 +125,7 @@ class OperandCheck(wiring.Component):
 
         partition, misaligned, column_range = self._early(m, word)
         out_of_range = bind(m, "out_of_range", column_range | self._range(m, word, boxes))
-        shape = bind(m, "shape", self._shape(m, boxes))
+        shape = bind(m, "shape", self._shape(m, word, boxes))
         with m.If(partition):
             m.d.comb += self.cause.eq(Cause.BAD_PARTITION)
         with m.Elif(misaligned):
@@ -133,12 +140,19 @@ class OperandCheck(wiring.Component):
         names = ("partition_count", *(f"count{i}" for i in range(DIMS)))
         return any_of([self.fields[f"{slot}_{name}"] == 0 for name in names])
 
+    def _size(self, m, word, slot):
+        size = element_size(m, f"{slot}_size", word[slot].dtype)
+        if slot == "src0" and "double_row" in self._modes:
+            # Only elements of one byte make pairs.
+            return bind(m, "src0_pair_size", (size + word.double_row)[:SIZE_BITS])
+        return size
+
     def _box(self, m, platform, word, slot):
         block = word[slot]
         box = add_tile(m, platform, f"{slot}_box", OperandBox())
         m.d.comb += [
             box.offset.eq(self.fields[f"{slot}_offset"]),
-            box.double.eq(block.dtype == DType.FP32),
+            box.size.eq(self._sizes[slot]),
             box.step.eq(Cat(block[f"step{i}"] for i in range(DIMS))),
             box.count.eq(Cat(self.fields[f"{slot}_count{i}"] for i in range(DIMS))),
             box.phase.eq(self.phase),
@@ -154,14 +168,13 @@ class OperandCheck(wiring.Component):
         """Registered in phase 001: faults that need no multiplication."""
         partition, misaligned, column_range = [], [], []
         for slot, used in zip(self.operand_slots, self.operands, strict=True):
-            block = word[slot]
             partition.append(
                 used
                 & bad_partition(
                     m, self.config, slot, self.fields[f"{slot}_partition"], self._partitions(slot)
                 )
             )
-            misaligned.append(used & _misaligned(block, self.fields[f"{slot}_offset"]))
+            misaligned.append(used & self._misaligned(slot))
         for slot, present in zip(self.column_slots, self.columns, strict=True):
             block = word[slot]
             offset = self.fields[f"{slot}_offset"]
@@ -172,7 +185,7 @@ class OperandCheck(wiring.Component):
                     m, self.config, slot, self.fields[f"{slot}_partition"], self._partitions("src0")
                 )
             )
-            misaligned.append(used & _misaligned(block, offset))
+            misaligned.append(used & self._misaligned(slot))
             # The offset is aligned or MISALIGNED comes first, so the first byte decides.
             column_range.append(used & (offset >= self._capacity(block.space)))
         found = []
@@ -187,6 +200,10 @@ class OperandCheck(wiring.Component):
             found.append(register)
         return found
 
+    def _misaligned(self, slot):
+        offset, size = self.fields[f"{slot}_offset"], self._sizes[slot]
+        return (size.any() & offset[0]) | (size[1] & offset[1])
+
     def _capacity(self, space):
         return Mux(space == Space.SBUF, self.config.sbuf_bytes, self.config.psum_bytes)
 
@@ -197,6 +214,10 @@ class OperandCheck(wiring.Component):
             found.append(self.operands[i] & (self.big[i] | box.many | outside))
             with m.If(self.operands[i]):
                 m.d.comb += [self.low[i].eq(box.low), self.high[i].eq(box.last + 1)]
+                m.d.comb += self.size[i].eq(self._sizes[slot])
+        if "double_row" in self._modes and not self.config.double_row:
+            users = [i.name for i in instructions_of(self.sequencer) if "double_row" in i.options]
+            found.append(word.double_row & any_of([self._match[name] for name in users]))
         if "load_stationary" in self._match:
             found.append(
                 self._match["load_stationary"] & (boxes["src0"].elements > self.config.partitions)
@@ -213,9 +234,13 @@ class OperandCheck(wiring.Component):
             )
         return any_of(found)
 
-    def _shape(self, m, boxes):
+    def _shape(self, m, word, boxes):
         found = []
         for instruction in instructions_of(self.sequencer):
+            if instruction.shape == "state":
+                (slot,) = (slot for slot in self.operand_slots if uses(instruction, slot))
+                match = self._match[instruction.name]
+                found.append(match & (boxes[slot].elements != STATE_WORDS))
             if instruction.shape not in ("same", "reduce", "matmul"):
                 continue
             slots = [slot for slot in self.operand_slots if uses(instruction, slot)]
@@ -230,11 +255,14 @@ class OperandCheck(wiring.Component):
         if "multiply_moving" in self._match:
             loaded = Signal()
             rows, columns = Signal(8), Signal(8)
+            modes = bind(m, "modes", Cat(word[name] for name in self._modes))
+            loaded_modes = Signal(len(modes))
             with m.If(self.accept & self._match["load_stationary"]):
                 m.d.sync += [
                     loaded.eq(1),
                     rows.eq(self._partitions("src0")),
                     columns.eq(boxes["src0"].elements),
+                    loaded_modes.eq(modes),
                 ]
             with m.If(self.forget):
                 m.d.sync += loaded.eq(0)
@@ -244,10 +272,7 @@ class OperandCheck(wiring.Component):
                     ~loaded
                     | (self._partitions("src0") != rows)
                     | (self._partitions("dst") != columns)
+                    | (modes != loaded_modes)
                 )
             )
         return any_of(found)
-
-
-def _misaligned(block, offset):
-    return offset[0] | ((block.dtype == DType.FP32) & offset[1])

@@ -197,7 +197,11 @@ class Prepare(wiring.Component):
                     pattern.step[dim].eq(word[slot][f"step{dim}"]),
                     pattern.count[dim].eq(fields[f"{slot}_count{dim}"]),
                 ]
-            found += [pattern.low.eq(check.low[i]), pattern.high.eq(check.high[i])]
+            found += [
+                pattern.size.eq(check.size[i]),
+                pattern.low.eq(check.low[i]),
+                pattern.high.eq(check.high[i]),
+            ]
         for slot in column_slots(self.sequencer):
             found += [issue[slot][name].eq(word[slot][name]) for name in ("space", "dtype")]
             found += [
