@@ -72,5 +72,7 @@ PI_OF_COS = (_hex("0x1.92p+1"), _hex("0x1.fcp-11"), _hex("-0x1.5777a6p-20"))
 """pi in parts of 8, 8 and 24 bits, for halves of odd integers of 16 bits."""
 DENSITY = _hex("0x1.988454p-2")
 """1 / sqrt(2 pi)."""
-GELU_TANH = (_hex("0x1.2444f2p-4"), _hex("0x1.988454p+0"))
-"""2 sqrt(2 / pi) times 0.044715 and 1."""
+GELU_TANH_LINEAR = _hex("0x1.988454p+0")
+"""2 sqrt(2 / pi)."""
+GELU_TANH_CUBIC = _hex("0x1.2444f2p-4")
+"""0.044715 times that."""

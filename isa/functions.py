@@ -162,6 +162,8 @@ def horner(coefficients, place, to):
 INVERSE_PI, HALF_PI = constant(coefficients.INVERSE_PI), constant(coefficients.HALF_PI)
 TWO, HALF = constant(2.0), constant(0.5)
 PLACE = constant(coefficients.PLACE)
+GELU_TANH_LINEAR = constant(coefficients.GELU_TANH_LINEAR)
+GELU_TANH_CUBIC = constant(coefficients.GELU_TANH_CUBIC)
 MAGIC = 1.5 * 2.0**23
 """x + MAGIC is the nearest integer to x, in the low bits of the word."""
 LARGEST_ANGLE = 3.0 * 2.0**15
@@ -236,7 +238,7 @@ PROGRAMS = {
     Function.GELU_TANH: (
         first(to=0),
         Step(R0, R0, to=1),
-        Step(R1, *map(constant, coefficients.GELU_TANH), to=1),
+        Step(R1, GELU_TANH_CUBIC, GELU_TANH_LINEAR, to=1),
         Step(-R1, R0, table=Table.EXP, to=1),
         Step(R1, c=ONE, table=Table.RECIPROCAL, to=1),
         Step(R0, R1, select=below(-16.0, MINUS_ZERO)),
