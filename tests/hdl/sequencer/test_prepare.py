@@ -11,10 +11,11 @@ from hdl.sequencer.prepare import Prepare
 from isa.address_map import Cause, Sequencer
 from isa.check import check, check_form, has_work, register_fields, substitute
 from isa.check_operands import STATE_WORDS, element_bytes
-from isa.dtypes import SUPPORTED
+from isa.dtypes import SUPPORTED, DType
 from isa.encoding import encode_int, field_map
 from isa.fields import COLUMN_REGS, DIMS, OPERAND_REGS
 from isa.geometry import preset
+from isa.instructions import BY_NAME
 
 ENGINES = (Sequencer.TENSOR, Sequencer.VECTOR, Sequencer.SCALAR)
 
@@ -350,6 +351,38 @@ def test_random_operands_match_the_rules(sequencer, name):
         if instruction.datapath:
             assert seen.get((instruction.name, Cause.NONE, True), 0) >= 3
     assert any(not works and cause == Cause.NONE for _, cause, works in seen)
+
+
+def test_modes_are_those_of_the_stationary():
+    config = preset("tiny")
+    modes = [(0, 0), (1, 0), (0, 1)]
+
+    def fields_of(name, double_row, transpose):
+        instruction = BY_NAME[name]
+        fields = dict.fromkeys(field_map(name), 0) | {"opcode": instruction.opcode, "version": 1}
+        for operand in instruction.operands:
+            dtype = DType.FP32 if operand.slot == "dst" else DType.FP8_E4M3
+            fields |= {f"{operand.slot}.count{i}": 1 for i in range(DIMS)}
+            fields |= {
+                f"{operand.slot}.dtype": dtype,
+                f"{operand.slot}.space": operand.spaces[0],
+                f"{operand.slot}.partition_count": 2,
+                f"{operand.slot}.count0": 2,
+                f"{operand.slot}.step0": 1,
+            }
+        return instruction, fields | {"double_row": double_row, "transpose": transpose}
+
+    def cases():
+        for loaded in modes:
+            for used in modes:
+                for name, mode in (("load_stationary", loaded), ("multiply_moving", used)):
+                    instruction, fields = fields_of(name, *mode)
+                    output, _ = yield encode_int(name, fields), [0] * 64
+                    compare(config, instruction, fields, [0] * 64, (2, 2, *loaded), output)
+                expected = Cause.NONE if loaded == used else Cause.SHAPE_MISMATCH
+                assert Cause(output.cause) == expected
+
+    PrepareBench(config, Sequencer.TENSOR).run(cases())
 
 
 def test_double_rows_need_a_chip_with_them():
