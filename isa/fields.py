@@ -102,6 +102,10 @@ class AluOp(IntEnum):
         return self >= 32
 
 
+SLOW_CYCLES = 17
+"""Cycles of an element of DIVIDE and POWER."""
+
+
 class Function(IntEnum):
     """Functions of the scalar engine, defined in `isa.functions`."""
 

@@ -70,6 +70,7 @@ from isa.fields import (
     OPERAND,
     OPERAND_AT,
     OPTIONS,
+    SLOW_CYCLES,
     AluOp,
     Function,
     Part,
@@ -206,7 +207,7 @@ _PARTS = (
          (("double_row", (1,)), ("src0.dtype", _without(DType, FP8)))),
 )
 _ENGINE_COST = "max(start-up, N)"
-_ALU_COST = "max(start-up, N); divide, power: N * SLOW_CYCLES"
+_ALU_COST = f"max(start-up, N); divide, power: N * {SLOW_CYCLES}"
 
 INSTRUCTIONS = (
     Instruction("nop", 0x00, ALL_SEQUENCERS, "Nothing, apart from its wait and update.", "1"),
@@ -314,7 +315,7 @@ INSTRUCTIONS = (
     Instruction("tensor_tensor_scan", 0x35, frozenset({Sequencer.VECTOR}),
                 "dst[i] = (src0[i] op0 dst[i - 1]) op1 src1[i] over all elements of a partition in "
                 "order, dst[-1] = initial; what is carried on is not rounded to the dtype.",
-                "N * (2 * vector_stages + 2)",
+                "N * (2 * vector_stages + 1)",
                 operands=(Operand("src0", "first operand"), Operand("src1", "second operand"),
                           Operand("dst", "result")),
                 columns=(Column("column0", "imm0", "initial", 0.0),),

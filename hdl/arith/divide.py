@@ -103,13 +103,12 @@ class Fp32Divide(wiring.Component):
                     left.eq((bits + 1) >> 1),
                     quotient.eq(0),
                 ]
-            with m.Default():
-                with m.If(left != 0):
-                    m.d.sync += [
-                        remainder.eq(rest << 2),
-                        quotient.eq(Cat(digit, quotient[:-2])),
-                        left.eq(left - 1),
-                    ]
+            with m.Default(), m.If(left != 0):
+                m.d.sync += [
+                    remainder.eq(rest << 2),
+                    quotient.eq(Cat(digit, quotient[:-2])),
+                    left.eq(left - 1),
+                ]
 
         # Round: a carry out of the fraction steps the exponent.
         round_up = bind(m, "round_up", quotient[0] & (quotient[1] | remainder.any()))

@@ -13,12 +13,17 @@ from hdl.vector.lane import PARTIALS, LaneControl, Source1
 from hdl.vector.op import VectorOp
 from hdl.vector.prepare import Prepare
 from hdl.vector.window import OutputWindow, check_window
+from isa.fields import SLOW_CYCLES
 
 
 class _Tag(data.Struct):
-    """What travels with an element: element = goes on into ALU1, partial = part of a reduction."""
+    """What travels with an element: element = goes on into ALU1, partial = part of a reduction,
+    scan = of a scan, carry = and another one follows.
+    """
 
     element: 1
+    scan: 1
+    carry: 1
     partial: 1
     slot: 3
     group: GROUP_BITS
@@ -31,6 +36,7 @@ class _Tag(data.Struct):
 
 class _Result(data.Struct):
     element: 1
+    carry: 1
     select1: Select
 
 
@@ -39,7 +45,9 @@ class VectorControl(wiring.Component):
 
     A launch needs its inputs and, when it gives a result, a place for that.  Consecutive
     instructions follow without a bubble; what comes after a reduction waits for its last result: at
-    most 4 * stages + 4 cycles.
+    most 4 * stages + 4 cycles.  An element of a slow operator is launched in the last of
+    SLOW_CYCLES cycles in which it could be; one of a scan 2 * stages + 1 cycles behind the one
+    before.
 
     Members
     -------
@@ -97,16 +105,29 @@ class VectorControl(wiring.Component):
                 with m.If(slot == PARTIALS - 1):
                     m.d.sync += first.eq(0)
 
-        # What gives a result has a place to go.
+        # What gives a result has a place to go.  Once it could be launched this stays so: nothing
+        # else takes the place.
+        able, step, wait = Signal(), Signal(5), Signal(range(2 * self.stages + 1))
         m.d.comb += [
-            launch.eq(
+            able.eq(
                 running & (self.src0_valid | ~now.uses_src0) & (self.src1_valid | ~now.uses_src1)
                 & (window.room | ~produces)),
+            launch.eq(able & (~now.slow | (step == SLOW_CYCLES - 1)) & (~now.scan | (wait == 0))),
             window.launch.eq(launch & produces),
             self.src0_ready.eq(launch & now.uses_src0),
             self.src1_ready.eq((launch & now.uses_src1) | prepare.use_beat),
             self.output_valid.eq(window.valid), window.ready.eq(self.output_ready),
         ]
+
+        with m.If(able & now.slow & ~launch):
+            m.d.sync += step.eq(step + 1)
+        with m.Else():
+            m.d.sync += step.eq(0)
+        # A scan's element is carried on one cycle behind its way through both ALUs.
+        with m.If(launch & now.scan):
+            m.d.sync += wait.eq(2 * self.stages)
+        with m.Elif(wait != 0):
+            m.d.sync += wait.eq(wait - 1)
 
         # From one instruction to the next.
         m.d.comb += advance.eq(
@@ -135,10 +156,14 @@ class VectorControl(wiring.Component):
         # Into ALU0.
         tag = Signal(_Tag)
         m.d.comb += [
+            c.slow.step.eq(step), c.slow.power.eq(now.power), c.slow.swap.eq(now.swap),
+            c.late.eq(launch & now.scan),
             c.entry0.eq(now.alu0.entry),
             c.b0.eq(Mux(now.reduce & first, 0, now.b.as_value())),
             c.partial_read.eq(slot),
             tag.element.eq(launch & ~now.reduce),
+            tag.scan.eq(launch & now.scan),
+            tag.carry.eq(launch & now.scan & ~last),
             tag.partial.eq(launch & now.reduce),
             tag.slot.eq(slot), tag.group.eq(number),
             tag.pair.eq(launch & pair),
@@ -157,7 +182,8 @@ class VectorControl(wiring.Component):
             join.partials.eq(Mux(group < PARTIALS, group[:4], PARTIALS)),
             join.pair.eq(tag.pair), join.index.eq(tag.slot >> 1), join.group.eq(tag.group),
             c.source1.eq(Mux(join.use_node, Source1.NODE,
-                             Mux(join.use_pair, Source1.PAIR, Source1.ALU0))),
+                             Mux(join.use_pair, Source1.PAIR,
+                                 Mux(tag.scan, Source1.SCAN, Source1.ALU0)))),
             c.entry1.eq(Mux(tag.element, tag.entry1, now.alu1.entry)),
         ]
         check(m, platform, ~(tag.element & (join.use_node | join.use_pair)),
@@ -166,12 +192,12 @@ class VectorControl(wiring.Component):
         # Out of ALU1.
         result = Signal(_Result)
         m.d.comb += [
-            result.element.eq(tag.element),
+            result.element.eq(tag.element), result.carry.eq(tag.carry),
             result.select1.eq(Mux(tag.element, tag.select1, now.alu1.select)),
         ]
         result = delayed(m, result, self.stages, "result")
         m.d.comb += [
-            c.select1.eq(result.select1),
+            c.select1.eq(result.select1), c.carry.eq(result.carry),
             c.node.eq(join.node), c.node_write.eq(join.node_write),
             window.arrive.eq(result.element | join.result),
             c.output_write.eq(window.arrive),

@@ -9,6 +9,7 @@ from hdl.lib.ram import LutRam
 from hdl.lib.tile import add_tile
 from hdl.vector.alu import Alu, AluEntry, Select
 from hdl.vector.op import OperandB
+from hdl.vector.slow import SlowControl, SlowUnit
 from hdl.vector.window import OUTPUTS
 
 PARTIALS = 8
@@ -28,13 +29,15 @@ class Source1(enum.Enum, shape=2):
     ALU0 = 0
     PAIR = 1
     NODE = 2
+    SCAN = 3
 
 
 class LaneControl(data.Struct):
     """Control of all lanes in a cycle.
 
     Fields named 0 go with an element on its way into ALU0; `select0` and the fields below it act on
-    what leaves ALU0; `select1` and those below it on what leaves ALU1.
+    what leaves ALU0; `carry`, `select1` and those below it on what leaves ALU1.  A scan has
+    operand 0 replaced by each result (`carry`), and its element of src1 wait for ALU1 (`late`).
     """
 
     # Operands of the next instruction, and their way to the ALUs.
@@ -42,7 +45,10 @@ class LaneControl(data.Struct):
     load: 2
     advance0: 1
     advance1: 1
+    # Slow unit: see hdl/vector/slow.py.
+    slow: SlowControl
     # Into ALU0.
+    late: 1
     entry0: AluEntry
     b0: OperandB
     partial_read: _PARTIAL_BITS
@@ -58,6 +64,7 @@ class LaneControl(data.Struct):
     entry1: AluEntry
     pair_from: _PAIR_BITS
     # Out of ALU1.
+    carry: 1
     select1: Select
     node_write: 1
     node: NODE_BITS
@@ -77,7 +84,7 @@ class VectorLane(wiring.Component):
     immediate : In(32)
         Loaded instead of `src1` while `control.load_immediate`.
     src0, src1 : In(32)
-        FP32 bits of the elements that enter ALU0; `src1` also carries columns.
+        Elements that enter ALU0, FP32 bits or words; `src1` also carries columns.
     o : Out(32)
         The buffered result at `control.output_from`.
     """
@@ -96,7 +103,7 @@ class VectorLane(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         c = self.control
-        m.submodules.alu0 = alu0 = Alu(stages=self.stages)
+        m.submodules.alu0 = alu0 = Alu(stages=self.stages, slow=True)
         m.submodules.alu1 = alu1 = Alu(stages=self.stages)
 
         # Operands: `coming` is filled while the previous instruction runs.
@@ -109,6 +116,17 @@ class VectorLane(wiring.Component):
                 m.d.sync += coming[i].eq(loaded)
             with m.If(advance):
                 m.d.sync += operand[i].eq(coming[i])
+
+        with m.If(c.carry):
+            m.d.sync += operand[0].eq(alu1.o)
+        late = Signal(32, reset_less=True)
+        with m.If(c.late):
+            m.d.sync += late.eq(self.src1)
+
+        slow = add_tile(m, platform, "slow", SlowUnit())
+        m.d.comb += [
+            slow.control.eq(c.slow), slow.a.eq(alu0.a), slow.b.eq(alu0.b), alu0.slow.eq(slow.o),
+        ]
 
         # Two copies of the partial results: one for the element that enters, one for the join.
         feedback = add_tile(m, platform, "feedback", LutRam(width=32, depth=PARTIALS))
@@ -143,7 +161,10 @@ class VectorLane(wiring.Component):
             with m.Case(Source1.NODE):
                 m.d.comb += [alu1.a.eq(alu1.o), alu1.b.eq(nodes.r_data)]
             with m.Default():
-                m.d.comb += [alu1.a.eq(alu0.o), alu1.b.eq(operand[1])]
+                m.d.comb += [
+                    alu1.a.eq(alu0.o),
+                    alu1.b.eq(Mux(c.source1 == Source1.SCAN, late, operand[1])),
+                ]
 
         outputs = add_tile(m, platform, "outputs", LutRam(width=32, depth=OUTPUTS))
         m.d.comb += [

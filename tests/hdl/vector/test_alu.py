@@ -1,67 +1,78 @@
 # amaranth: UnusedElaboratable=no
-"""The ALU of a lane against the golden arithmetic, with operations that change every cycle."""
+"""The ALU of a lane and the decoding of its operators against the golden ones."""
 
 import numpy as np
 import pytest
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
 
-from golden.arith import float32
-from hdl.vector.alu import Alu, AluEntry, Other, Select
+from golden.arith import operators
+from hdl.vector.alu import Alu, AluOperation
+from hdl.vector.delayed import delayed
+from hdl.vector.operators import SLOW, decode_operation
+from isa.fields import AluOp
 from verif.cxxrtl import compile_unit
 from verif.equality import assert_same
-from verif.vectors import FP32, addition_pairs, product_pairs
+from verif.vectors import FP32, addition_pairs, product_pairs, word_pairs
 
 SEED = 50
-COUNT = 100_000
+COUNT = 60_000
+SLOW_RESULT = 0x7F801234
+"""A code that no unit changes."""
 
 
-def entry(**fields):
-    return AluEntry.const(fields).as_bits()
+class AluOfCode(wiring.Component):
+    """Decoder and ALU; the selection travels beside the data."""
+
+    def __init__(self, *, stages):
+        self.stages = self.latency = stages
+        super().__init__({
+            "a": In(32), "b": In(32), "code": In(8), "reverse": In(1), "o": Out(32),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.alu = alu = Alu(stages=self.stages, slow=True)
+        operation = Signal(AluOperation)
+        decode_operation(m, operation, self.code, self.reverse)
+        later = delayed(m, operation, self.stages, "operation")
+        m.d.comb += [
+            alu.a.eq(self.a), alu.b.eq(self.b), alu.slow.eq(SLOW_RESULT),
+            alu.entry.eq(operation.entry), alu.select.eq(later.select), self.o.eq(alu.o),
+        ]
+        return m
 
 
-def fp(bits):
-    return bits.view(np.float32)
-
-
-OPERATIONS = {
-    "add": (entry(), Select.ADD, float32.add),
-    "subtract": (entry(negate_b=1), Select.ADD, float32.subtract),
-    "reverse subtract": (entry(negate_a=1), Select.ADD, lambda a, b: float32.subtract(b, a)),
-    "multiply": (entry(), Select.MULTIPLY, float32.multiply),
-    "max": (entry(other=Other.MINMAX), Select.OTHER, float32.maximum),
-    "min": (entry(other=Other.MINMAX, minimum=1), Select.OTHER, float32.minimum),
-    "pass a": (entry(other=Other.A), Select.OTHER, lambda a, b: a),
-    "pass b": (entry(other=Other.B), Select.OTHER, lambda a, b: b),
-}
+def golden(op, a, b, reverse):
+    if op in SLOW:
+        return np.full_like(a, SLOW_RESULT)
+    if op == AluOp.BYPASS or op.raw:
+        return operators.alu(op, a, b, reverse)
+    return operators.alu(op, a.view(np.float32), b.view(np.float32), reverse).view(np.uint32)
 
 
 @pytest.mark.parametrize("stages", [1, 2, 4, 6])
 def test_operations_travel_with_their_operands(stages):
+    """A random operator in every cycle, on pairs that are hard for some of them."""
     rng = np.random.default_rng(SEED + stages)
-    parts = [
-        np.concatenate(pair)
-        for pair in zip(
-            addition_pairs(FP32, rng, COUNT), product_pairs(FP32, rng, COUNT), strict=True
-        )
-    ]
-    order = rng.permutation(2 * COUNT)
-    a, b = (part[order] for part in parts)
-    chosen = rng.integers(0, len(OPERATIONS), 2 * COUNT)
-    entries, selects, functions = zip(*OPERATIONS.values(), strict=True)
-    select = np.array([s.value for s in selects])[chosen]
-    unit = compile_unit(Alu(stages=stages))
+    drawn = (
+        addition_pairs(FP32, rng, COUNT), product_pairs(FP32, rng, COUNT), word_pairs(rng, COUNT),
+    )
+    order = rng.permutation(3 * COUNT)
+    a, b = (np.concatenate(part)[order] for part in zip(*drawn, strict=True))
+    codes = np.array(list(AluOp))
+    code, reverse = rng.choice(codes, order.size), rng.integers(0, 2, order.size)
+    unit = compile_unit(AluOfCode(stages=stages))
     assert unit.latency == stages
-    # The selection goes with the result: as many cycles later as the latency.
-    o = unit.stream(
-        a=a,
-        b=b,
-        entry=np.array(entries)[chosen],
-        select=np.concatenate([np.zeros(stages, int), select[:-stages]]),
-    ).o
-    for index, (name, function) in enumerate(zip(OPERATIONS, functions, strict=True)):
-        picked = np.flatnonzero(chosen[:-stages] == index)
-        assert len(picked) > COUNT // len(OPERATIONS)
-        want = function(fp(a[picked]), fp(b[picked])).view(np.uint32)
-        assert_same(o[picked], want, seed=f"{SEED + stages} {name}", a=a[picked], b=b[picked])
+    found = unit.stream(a=a, b=b, code=code, reverse=reverse).o
+    for op in AluOp:
+        for turned in (0, 1):
+            here = np.flatnonzero((code == op) & (reverse == turned))
+            assert len(here) > COUNT // len(codes)
+            x, y = a[here], b[here]
+            expected = golden(op, x, y, turned)
+            assert_same(found[here], expected, seed=f"{op!r} {turned}", a=x, b=y)
 
 
 @pytest.mark.parametrize("stages", [0, 7])
