@@ -144,7 +144,7 @@ FITS = {
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description="The polynomials of `isa.coefficients`.")
     parser.add_argument("name", nargs="*", default=list(FITS), help=f"of {', '.join(FITS)}")
     mp.mp.dps = 40
     for name in parser.parse_args().name:
