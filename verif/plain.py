@@ -10,11 +10,15 @@ import ml_dtypes
 import numpy as np
 
 from isa.dtypes import DType
-from isa.fields import AluOp, Function
+from isa.fields import AluOp
+from isa.functions import PROGRAMS
 from isa.pattern import ColumnPattern
+from isa.values import Bits
+from verif.plain_program import run
 
 _NAN32 = 0x7FC00000
 _TINY = 2.0**-126
+_NO_SLOPE = Bits(0)
 
 
 class PlainMachine:
@@ -88,11 +92,10 @@ class PlainMachine:
 
         self._map((src0,), dst, function)
 
-    def _activation(self, src0, dst, scale, bias, func):
+    def _activation(self, src0, dst, scale, bias, func, imm2=_NO_SLOPE):
         def function(lane, x):
-            scaled = _alu(AluOp.MULTIPLY, x, self._column(scale, lane))
-            y = _alu(AluOp.ADD, scaled, self._column(bias, lane))
-            return _alu(AluOp.MAX, y, np.float32(0)) if func == Function.RELU else y
+            given = (self._column(scale, lane), self._column(bias, lane), _float(imm2.value))
+            return run(PROGRAMS[func], x, *given)
 
         self._map((src0,), dst, function)
 

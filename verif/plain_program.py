@@ -24,7 +24,7 @@ NAN = 0x7FC00000
 
 
 def run(steps, x, scale=1.0, bias=0.0, slope=0.0):
-    """The result, float32, for float32 numbers."""
+    """The result, float32, for float32 numbers; NaN is the canonical one."""
     values = {Source.X: x, Source.SCALE: scale, Source.BIAS: bias, Source.SLOPE: slope}
     values = {source: np.float32(value) for source, value in values.items()}
     r = np.float32(0)
@@ -33,7 +33,7 @@ def run(steps, x, scale=1.0, bias=0.0, slope=0.0):
             r = _step(step, values)
             if step.to is not None:
                 values[Source(Source.R0 + step.to)] = r
-    return r
+    return np.uint32(bits(r)).view(np.float32)
 
 
 def bits(value):
@@ -50,7 +50,7 @@ def _step(step, values):
     if step.c.source is not Source.NONE:
         y = np.float32(y + _operand(step.c, values))
     if step.table is not Table.NONE:
-        y = _TABLES[step.table](np.float32(y))[()]
+        y = _TABLES[step.table](np.asarray(y, np.float32))[()]
     ref = values.get(Source(Source.R0 + step.ref))
     if not math.isnan(y):
         y = _post(step.post, y, ref)

@@ -28,12 +28,14 @@ _ONE = np.float32(1)
 _FLAT: Float32Array = np.zeros((1, 1), np.float32)
 
 
-def apply(function: Function, z, slope: Float32Array = _FLAT) -> Float32Array:
+def apply(function: Function, z, slope: Float32Array | np.float32 = _FLAT) -> Float32Array:
     """`function` of float32 z, subnormals included; a new array of its shape."""
     return _blockwise(function, z, slope=slope)
 
 
-def evaluate(function: Function, x, scale, bias, slope: Float32Array = _FLAT) -> Float32Array:
+def evaluate(
+    function: Function, x, scale, bias, slope: Float32Array | np.float32 = _FLAT
+) -> Float32Array:
     """function(x * scale + bias), a new array of the shape of `x`.
 
     All are float32 (else `TypeError`); scale, bias and slope broadcast to the shape of `x`.
