@@ -47,7 +47,7 @@ class TableFunction(PipelinedUnit):
     Parameters
     ----------
     stages, enable : int, bool
-        See `PipelinedUnit`. From one stage on there is a register behind the ROM.
+        See `PipelinedUnit`. From one stage on the ROM is a block RAM.
 
     Members
     -------
@@ -197,21 +197,24 @@ class TableFunction(PipelinedUnit):
 
     def _quadratic(self, m, platform, s):
         """|logarithm| in Q27 with its sign for log, else y in Q27."""
-        rom = add_tile(m, platform, "rom", table_rom())
+        registered = "rom" in self._registers  # Its register is inside, as that of a block RAM.
+        rom = add_tile(m, platform, "rom", table_rom(registered=registered))
         m.d.comb += rom.address.eq(s.address)
+        if registered:
+            m.d.comb += rom.en.eq(self.en if self.enable else 1)
         coarse = s.t[_COARSE:]
         s = self._cut(
             m,
             "rom",
             s,
-            word=rom.data,
             t=s.t,
             square=(coarse * coarse)[16:],
             exponent=s.exponent,
         )
 
         log = bind(m, "log_terms", s.table == Table.LOG)
-        c0, c1, c2 = s.word[:C0_BITS], s.word[C0_BITS : C0_BITS + C1_BITS], s.word[-C2_BITS:]
+        c0, c1 = rom.data[:C0_BITS], rom.data[C0_BITS : C0_BITS + C1_BITS]
+        c2 = rom.data[-C2_BITS:]
         slope = Cat(c1, _sign(m, s.table, 1)).as_signed() * s.t
         curve = Cat(c2, _sign(m, s.table, 2)).as_signed() * s.square
         s = self._cut(

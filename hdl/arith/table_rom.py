@@ -6,7 +6,7 @@ c1 and c2 are two's complement without their sign bit, as the sign is constant o
 
 from golden.arith.functions.segment import SEGMENTS
 from golden.arith.functions.tables import TABLES
-from hdl.lib.rom import Rom
+from hdl.lib.rom import BlockRom, Rom
 
 C0_BITS, C1_BITS, C2_BITS = 28, 20, 11
 WORD_BITS = C0_BITS + C1_BITS + C2_BITS
@@ -50,9 +50,10 @@ def rom_words():
     return words
 
 
-def table_rom():
-    """A `Rom`. Address: 7 bits of the segment, then the number of the table; data: c0, c1, c2.
+def table_rom(*, registered):
+    """A `BlockRom` (two RAMB36) or, not registered, a `Rom` (about 1750 LUT6).
 
-    With a register behind it an FPGA makes two block RAMs of it.
+    Address: 7 bits of the segment, then the number of the table; data: c0, c1, c2.
     """
-    return Rom("tables", width=WORD_BITS, words=rom_words())
+    rom = BlockRom if registered else Rom
+    return rom("tables", width=WORD_BITS, words=rom_words())

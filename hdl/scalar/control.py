@@ -147,16 +147,16 @@ class ScalarLaunch(wiring.Component):
 
         # The next step is fetched ahead: of a batch, of the next batch, of the next instruction.
         rom = add_tile(m, platform, "steps", step_rom())
-        fetched, fetched_at = Signal(StepWord, reset_less=True), Signal(ADDRESS_BITS)
+        fetched, fetched_at = StepWord(rom.data), Signal(ADDRESS_BITS)
         fetches = Signal()
         next_at = Signal(ADDRESS_BITS)
         m.d.comb += [
             final.eq(~running | (now.last & (single | (~first & (unread == 0))))),
             next_at.eq(Mux(final, op.start, Mux(now.last, start, now_at + 1))),
-            rom.address.eq(next_at),
+            rom.address.eq(next_at), rom.en.eq(1),
             fetched_is_next.eq(fetches & (fetched_at == next_at)),
         ]
-        m.d.sync += [fetches.eq(1), fetched.eq(rom.data), fetched_at.eq(next_at)]
+        m.d.sync += [fetches.eq(1), fetched_at.eq(next_at)]
 
         # A step reads what the one before wrote `result` + 1 cycles after its launch.
         gap, step_now, step_later = Signal.like(wait), Signal(), Signal()

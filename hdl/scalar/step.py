@@ -6,7 +6,7 @@ import struct
 from amaranth.lib import data, enum
 
 from hdl.arith.fp32 import NAN_BITS
-from hdl.lib.rom import Rom
+from hdl.lib.rom import BlockRom
 from isa.functions import PROGRAMS, SCRATCH, Operand, Post, Source, Step, Table
 
 ADDRESS_BITS = 8
@@ -151,9 +151,9 @@ def start_addresses():
 
 
 def step_rom():
-    """`Rom` of 2^ADDRESS_BITS words StepWord."""
+    """`BlockRom` of 2^ADDRESS_BITS words StepWord."""
     words = [StepWord.const(step).as_bits() for steps in programs().values() for step in steps]
     if len(words) > 1 << ADDRESS_BITS:
         raise ValueError(f"{len(words)} steps, the control memory holds {1 << ADDRESS_BITS}")
     words += [0] * ((1 << ADDRESS_BITS) - len(words))
-    return Rom("steps", width=StepWord.as_shape().size, words=words)
+    return BlockRom("steps", width=StepWord.as_shape().size, words=words)
