@@ -15,7 +15,7 @@ from hdl.emit import emit
 from hdl.lib.issue import Issue
 from hdl.tensor.engine import TensorEngine
 from isa.dtypes import DType
-from isa.fields import Space
+from isa.fields import Part, Space
 from isa.instructions import BY_NAME
 from verif.verilated import build
 
@@ -54,7 +54,16 @@ class Load:
     """load_stationary of `source` [K, M]."""
 
     source: Access
+    dtype: DType = DType.BF16
+    part: Part = Part.FULL
+    double_row: int = 0
+    transpose: int = 0
     spoil: tuple = (0, 0)
+
+    @property
+    def itemsize(self):
+        """Bytes of an element of the source: with double_row of a pair."""
+        return self.dtype.itemsize << self.double_row
 
 
 @dataclass(frozen=True)
@@ -64,7 +73,13 @@ class Multiply:
     source: Access
     result: Access
     accumulate: bool
+    dtype: DType = DType.BF16
+    part: Part = Part.FULL
+    double_row: int = 0
+    transpose: int = 0
     spoil: tuple = (0, 0)
+
+    itemsize = Load.itemsize
 
 
 @dataclass
@@ -80,25 +95,29 @@ class Run:
 def pack_issue(instruction):
     """The Issue of a Load or Multiply as an int."""
     load = isinstance(instruction, Load)
-    fields = {"src0": _pattern(instruction.source, Space.SBUF, DType.BF16)}
+    fields = {
+        "src0": _pattern(instruction.source, Space.SBUF, instruction.dtype, instruction.itemsize),
+        "elements": int(np.prod(instruction.source.count)),
+        **{name: int(getattr(instruction, name)) for name in ("part", "double_row", "transpose")},
+    }
     if load:
         fields["opcode"] = BY_NAME["load_stationary"].opcode
     else:
         fields["opcode"] = BY_NAME["multiply_moving"].opcode
-        fields["dst"] = _pattern(instruction.result, Space.PSUM, DType.FP32)
+        fields["dst"] = _pattern(instruction.result, Space.PSUM, DType.FP32, 4)
         fields["accumulate"] = int(instruction.accumulate)
-    fields["elements"] = int(np.prod(instruction.source.count))
     return Issue.const(fields).as_bits()
 
 
-def _pattern(access, space, dtype):
-    low, high = access.span(dtype.itemsize)
+def _pattern(access, space, dtype, itemsize):
+    low, high = access.span(itemsize)
     return {
         "space": int(space),
         "dtype": int(dtype),
+        "size": itemsize.bit_length() - 1,
         "partition": access.partition,
         "partition_count": access.partition_count,
-        "offset": access.start * dtype.itemsize,
+        "offset": access.start * itemsize,
         "step": list(access.step),
         "count": list(access.count),
         "low": low,
@@ -123,7 +142,7 @@ class TensorBench:
         self._program = build("tensor", verilog, _SOURCE, defines)
 
     def run(self, instructions, sbuf, psum, *, cycle_limit, deny=0, issue_gap=0, seed=1):
-        """Run `instructions` on memory images (uint16 [P, SBUF bytes / 2], uint32 [P, PSUM words]).
+        """Run `instructions` on memory images (uint8 [P, SBUF bytes], uint32 [P, PSUM words]).
 
         deny: chance of 256 that a read request is refused in a cycle.  issue_gap: cycles between
         two issues. RuntimeError when a check of the bench or of the engine fails, or the limit is
@@ -138,12 +157,12 @@ class TensorBench:
             )
             parts.append(np.array(instruction.spoil, "<u4").tobytes())
         shape = (
-            (self.config.partitions, self.config.sbuf_bytes // 2),
+            (self.config.partitions, self.config.sbuf_bytes),
             (self.config.partitions, self.config.psum_words),
         )
-        if (sbuf.shape, psum.shape) != shape or (sbuf.dtype, psum.dtype) != (np.uint16, np.uint32):
-            raise ValueError(f"memory images of shapes {shape}, uint16 and uint32, expected")
-        parts += [sbuf.astype("<u2").tobytes(), psum.astype("<u4").tobytes()]
+        if (sbuf.shape, psum.shape) != shape or (sbuf.dtype, psum.dtype) != (np.uint8, np.uint32):
+            raise ValueError(f"memory images of shapes {shape}, uint8 and uint32, expected")
+        parts += [sbuf.tobytes(), psum.astype("<u4").tobytes()]
         with tempfile.TemporaryDirectory() as directory:
             source, target = Path(directory, "in"), Path(directory, "out")
             source.write_bytes(b"".join(parts))

@@ -7,6 +7,7 @@ import ml_dtypes
 import numpy as np
 
 from golden.arith import formats
+from hdl.arith.decode import OperandFormat
 from isa.fields import Part
 from verif.vectors import BF16 as BF16_VECTORS
 from verif.vectors import FP32 as FP32_VECTORS
@@ -64,3 +65,12 @@ def random_operand(form, rng, shape):
         near = codes & ~np.array(0xFF << (form.bits - 9), form.dtype) | exponent.astype(form.dtype)
         codes = np.where(rng.random(shape) < 0.7, near, codes)
     return codes
+
+
+def operand_format(kind):
+    """Code of the decoders for a kind."""
+    form, part = kind
+    if form == formats.FP32:
+        halves = {Part.HIGH: "FP32_HIGH", Part.LOW: "FP32_LOW"}
+        return OperandFormat[halves.get(part, "FP32_HIGH_FINITE")]
+    return OperandFormat[form.name.upper()]

@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from hdl.arith.operand import SIGNIFICAND_BITS, Operand
 from hdl.arith.pipeline import PipelinedUnit, bind
 from hdl.arith.shift import leading_zeros, shift_left
+from isa.fields import Part
 
 _WORD = 32
 _FRACTION_BITS = SIGNIFICAND_BITS - 1
@@ -34,6 +35,14 @@ class OperandFormat(enum.Enum, shape=4):
     FP32_HIGH_FINITE = 8
     RAW = 9
     FP32_LOW = 11
+
+
+def operand_format(dtype, part):
+    """The OperandFormat, as plain bits, of a `isa.dtypes.DType` and a `isa.fields.Part`; only FP32
+    has a part other than FULL.
+    """
+    half = Mux(part == Part.LOW, OperandFormat.FP32_LOW.value, OperandFormat.FP32_HIGH_FINITE.value)
+    return Mux(part[1], half, dtype)
 
 
 class FloatDecode(PipelinedUnit):
@@ -87,7 +96,7 @@ class FloatDecode(PipelinedUnit):
         no_inf = bind(m, "no_inf", byte & code[1] & code[0])
         # Two multiplexers of four: e5m2, e4m3 and e4m3fn, e3m4, the low half; then the first of
         # them, bf16, fp16, the rest.
-        inner = bind(m, "inner", Cat(code[0], code[1] & ~no_inf))
+        inner = bind(m, "inner", Cat(code[0], low | (code[1] & ~no_inf)))
         word = bind(m, "word", ~byte & ~low)
         outer = bind(m, "outer", Cat(word & (code[0] | ~code[1]), word & (code[1] | ~code[0])))
 

@@ -1,10 +1,11 @@
 """The tensor engine: issue, operand readers, array, PSUM port, reports."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from hdl.arith.decode import OperandFormat, operand_format
 from hdl.lib.fifo import StreamFifo
 from hdl.lib.issue import EngineSignature
 from hdl.memory.ports import PsumAccumulate, SbufRead
@@ -13,7 +14,7 @@ from hdl.tensor.array import PeArray
 from hdl.tensor.moving import MovingControl, issue_layout
 from hdl.tensor.result_port import ResultPort
 from hdl.tensor.sequence import SEQUENCE_BITS, InOrderReport
-from hdl.tensor.weight_loader import WeightLoader
+from hdl.tensor.weight_loader import LoadIssue, WeightLoader
 from isa.instructions import BY_NAME
 
 _QUEUE = 4
@@ -23,10 +24,11 @@ _LOAD, _MULTIPLY = 0, 1
 
 
 class TensorEngine(wiring.Component):
-    """Executes load_stationary and multiply_moving.
+    """Executes load_stationary and multiply_moving, all formats and modes.
 
-    A multiply takes N cycles, or M / 4 + 1 if that is more and it follows a load, when operands
-    come at one beat a cycle; so loads are hidden. A column is handed to PSUM `PeArray.latency` + 1
+    A multiply takes N cycles, or B + 1 if that is more and it follows a load of B beats, when
+    operands come at one beat a cycle; so loads are hidden.  B is M / 4 for contiguous aligned
+    elements of 1 or 2 bytes, else M. A column is handed to PSUM `PeArray.latency` + 1
     cycles after it went into the array.
 
     Loads fill shadow registers.  The first multiply after one or more loads uses the last of them,
@@ -36,8 +38,7 @@ class TensorEngine(wiring.Component):
     Members
     -------
     engine : In(EngineSignature())
-        Instructions from the sequencer; their sources are in SBUF, BF16, destinations in PSUM,
-        FP32.
+        Instructions from the sequencer; their sources are in SBUF, destinations in PSUM, FP32.
     stationary, moving : Out(SbufRead(config))
     accumulate : Out(PsumAccumulate(config))
     column_active, load_active : Out(1)
@@ -63,7 +64,7 @@ class TensorEngine(wiring.Component):
         m.submodules.stationary_reader = stationary = Reader(config, psum=False, lanes4=True)
         m.submodules.moving_reader = moving = Reader(config, psum=False)
         m.submodules.load_requests = load_requests = StreamFifo(ReadRequest, depth=_QUEUE)
-        m.submodules.loads = loads = StreamFifo(SEQUENCE_BITS, depth=_QUEUE)
+        m.submodules.loads = loads = StreamFifo(LoadIssue, depth=_QUEUE)
         m.submodules.moving_requests = moving_requests = StreamFifo(ReadRequest, depth=_QUEUE)
         m.submodules.multiplies = multiplies = StreamFifo(issue_layout(config), depth=_QUEUE)
         m.submodules.read_report = read_report = InOrderReport()
@@ -89,7 +90,7 @@ class TensorEngine(wiring.Component):
             (read_report.issue, complete_report.issue),
         )
 
-        # Operands into the array.  BF16 is the upper half of a moving lane.
+        # Operands into the array, as they are in memory.
         m.d.comb += [
             loader.beat.valid.eq(stationary.out.valid),
             loader.beat.payload.mask.eq(stationary.out.payload.mask),
@@ -101,23 +102,24 @@ class TensorEngine(wiring.Component):
             control.loads.eq(loader.loads),
             loader.swaps.eq(control.swaps),
             array.control.swap.eq(control.swap),
+            array.control.moving_format.eq(control.format),
+            array.control.transpose.eq(control.transpose),
+            array.control.weight_format.eq(loader.format),
             array.control.group.eq(loader.group),
             array.control.shift.eq(loader.shift),
             array.control.low.eq(loader.low),
             array.control.high.eq(loader.high),
             array.weights.eq(stationary.out.payload.data),
             array.active.eq(control.active),
-            *(
-                array.moving.word_select(k, 16).eq(
-                    moving.out.payload.data.word_select(2 * k + 1, 16)
-                )
-                for k in range(config.partitions)
-            ),
+            array.moving.eq(moving.out.payload.data),
             result.tag.eq(control.tag),
             result.results.eq(array.results),
             self.column_active.eq(control.tag.valid),
             self.load_active.eq(loader.active),
         ]
+
+        if config.double_row:
+            m.d.comb += array.control.double_row.eq(control.double_row)
 
         m.d.comb += [
             read_report.event[_LOAD].eq(stationary.fetched),
@@ -140,9 +142,11 @@ class TensorEngine(wiring.Component):
         is_load, room, take = Signal(), Signal(), Signal()
         loads, swaps, fresh = Signal(SEQUENCE_BITS), Signal(SEQUENCE_BITS), Signal()
         load_room, multiply_room = Signal(), Signal()
+        format = Signal(OperandFormat)
         quadrant_bit = ceil_log2(config.quadrant)
         m.d.comb += [
             is_load.eq(instruction.opcode == BY_NAME["load_stationary"].opcode),
+            format.eq(operand_format(instruction.src0.dtype, instruction.part)),
             load_room.eq(load_request.ready & load.ready),
             multiply_room.eq(moving_request.ready & multiply.ready),
         ]
@@ -162,7 +166,8 @@ class TensorEngine(wiring.Component):
             moving_request.valid.eq(take & ~is_load),
             multiply.valid.eq(take & ~is_load),
             load_request.payload.pattern.eq(instruction.src0),
-            load.payload.eq(swaps),
+            load.payload.swaps.eq(swaps),
+            load.payload.operand_format.eq(Mux(instruction.transpose, OperandFormat.RAW.value, format)),
             moving_request.payload.pattern.eq(instruction.src0),
             multiply.payload.result.eq(instruction.dst),
         ]
@@ -170,6 +175,9 @@ class TensorEngine(wiring.Component):
         m.d.comb += [
             settings.rows.eq(instruction.src0.partition_count),
             settings.columns.eq(instruction.dst.partition_count),
+            settings.operand_format.eq(format),
+            settings.transpose.eq(instruction.transpose),
+            settings.double_row.eq(instruction.double_row),
             settings.rotation.eq(instruction.dst.partition[quadrant_bit:]),
             settings.accumulate.eq(instruction.accumulate),
             settings.swap.eq(fresh),

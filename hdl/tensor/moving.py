@@ -6,6 +6,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from hdl.arith.decode import OperandFormat
 from hdl.lib.check import check
 from hdl.lib.issue import Pattern
 from hdl.memory.address_generator import AddressGenerator
@@ -16,13 +17,17 @@ from isa.geometry import PSUM_WORD_BYTES
 def multiply_layout(config):
     """What stays the same for all columns of a multiply_moving.
 
-    rows, columns: K and M, 1..P.  rotation: quadrant of PSUM where result 0 lies.  swap: it is the
-    first one since a load, and waits until load number `loads` is done.
+    rows, columns: K and M, 1..P.  operand_format: of the moving elements.  transpose, double_row: modes of
+    the array.  rotation: quadrant of PSUM where result 0 lies.  swap: it is the first one since a
+    load, and waits until load number `loads` is done.
     """
     return data.StructLayout(
         {
             "rows": range(config.partitions + 1),
             "columns": range(config.partitions + 1),
+            "operand_format": OperandFormat,
+            "transpose": 1,
+            "double_row": 1,
             "rotation": 2,
             "accumulate": 1,
             "swap": 1,
@@ -70,6 +75,8 @@ class MovingControl(wiring.Component):
         Rows that take part.
     swap : Out(1)
         The column is the first one with new weights.
+    format, transpose, double_row : Out
+        Of the column.
     tag : Out(tag_layout(config))
         Of the column; `valid` = a column goes in.
     """
@@ -84,6 +91,9 @@ class MovingControl(wiring.Component):
                 "swaps": Out(SEQUENCE_BITS),
                 "active": Out(config.partitions),
                 "swap": Out(1),
+                "format": Out(OperandFormat),
+                "transpose": Out(1),
+                "double_row": Out(1),
                 "tag": Out(tag_layout(config)),
             }
         )
@@ -127,6 +137,9 @@ class MovingControl(wiring.Component):
             addresses.o.ready.eq(go),
             self.active.eq(Cat(now.rows > k for k in range(config.partitions))),
             self.swap.eq(go & first & now.swap),
+            self.format.eq(now.operand_format),
+            self.transpose.eq(now.transpose),
+            self.double_row.eq(now.double_row),
             self.tag.valid.eq(go),
             self.tag.word.eq(word),
             self.tag.columns.eq(now.columns),

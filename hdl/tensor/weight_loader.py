@@ -5,8 +5,16 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from hdl.arith.decode import OperandFormat
 from hdl.tensor.pe_group import GROUP
 from hdl.tensor.sequence import SEQUENCE_BITS
+
+
+class LoadIssue(data.Struct):
+    """A load_stationary: `swaps` before it, and operand_format of its elements."""
+
+    swaps: SEQUENCE_BITS
+    operand_format: OperandFormat
 
 
 class Beat(data.Struct):
@@ -25,7 +33,7 @@ class WeightLoader(wiring.Component):
 
     Members
     -------
-    issue : In(stream of the number of swaps before this load)
+    issue : In(stream of LoadIssue)
         One entry per load_stationary; taken with its last beat.
     beat : In(stream of {mask, last})
         Control part of a beat of 1 or 4 elements (mask 0001 or 1111).
@@ -33,7 +41,7 @@ class WeightLoader(wiring.Component):
         Swaps done, modulo 2^SEQUENCE_BITS.
     loads : Out
         Loads done, modulo 2^SEQUENCE_BITS; counts in the cycle after the last beat.
-    group, shift, low, high : Out
+    format, group, shift, low, high : Out
         See `hdl.tensor.pe_row.control_layout`; `low` and `high` are 0 in a cycle without a beat.
     done : Out(1)
         The last beat of a load is on the bus.
@@ -45,10 +53,11 @@ class WeightLoader(wiring.Component):
         self._column_bits = ceil_log2(config.partitions)
         super().__init__(
             {
-                "issue": In(stream.Signature(SEQUENCE_BITS)),
+                "issue": In(stream.Signature(LoadIssue)),
                 "beat": In(stream.Signature(Beat)),
                 "swaps": In(SEQUENCE_BITS),
                 "loads": Out(SEQUENCE_BITS),
+                "format": Out(OperandFormat),
                 "group": Out(max(1, self._column_bits - 2)),
                 "shift": Out(2),
                 "low": Out(GROUP),
@@ -63,11 +72,12 @@ class WeightLoader(wiring.Component):
         column = Signal(self._column_bits)
         allowed = Signal()
         m.d.comb += [
-            allowed.eq(self.issue.valid & (self.issue.payload == self.swaps)),
+            allowed.eq(self.issue.valid & (self.issue.payload.swaps == self.swaps)),
             self.beat.ready.eq(allowed),
             self.active.eq(allowed & self.beat.valid),
             self.done.eq(self.active & self.beat.payload.last),
             self.issue.ready.eq(self.done),
+            self.format.eq(self.issue.payload.operand_format),
             self.group.eq(column[2:]),
             self.shift.eq(column[:2]),
             Cat(self.low, self.high).eq(Mux(self.active, self.beat.payload.mask, 0) << self.shift),

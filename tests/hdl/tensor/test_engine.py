@@ -8,12 +8,14 @@ from verif.tensor_bench import Access, Load, Multiply, TensorBench
 from verif.tensor_programs import expected_psum, images, random_program
 
 CONFIGS = {
-    "4": preset("tiny"),
-    "4-shallow": preset("tiny").with_(pe_multiply_stages=0, pe_add_stages=1, psum_add_stages=1),
-    "8-deep": preset("tiny").with_(
-        array=8, pe_multiply_stages=2, pe_add_stages=4, psum_add_stages=6
+    "4": preset("tiny").with_(double_row=1),
+    "4-shallow": preset("tiny").with_(
+        pe_multiply_stages=0, pe_add_stages=1, psum_add_stages=1, double_row=0
     ),
-    "16": preset("small"),
+    "8-deep": preset("tiny").with_(
+        array=8, pe_multiply_stages=2, pe_add_stages=4, psum_add_stages=6, double_row=1
+    ),
+    "16": preset("small").with_(double_row=0),
 }
 NIGHTLY = pytest.mark.nightly
 _BENCHES = {}
@@ -69,7 +71,7 @@ def test_random_programs(name, seeds):
 def test_depth_does_not_change_results(name):
     """The same program on every geometry of 4 rows or more gives the same words."""
     rng = np.random.default_rng(5)
-    small = CONFIGS["4"]
+    small = CONFIGS["4-shallow"]
     sbuf, psum = images(small, rng)
     program = random_program(small, rng, 40)
     # Results start in quadrant 0 of the larger arrays too.
@@ -78,7 +80,7 @@ def test_depth_does_not_change_results(name):
     if not isinstance(program[0], Load):
         program.insert(0, Load(flat(4, 0, 4)))
     config = CONFIGS[name]
-    big_sbuf = np.zeros((config.partitions, config.sbuf_bytes // 2), np.uint16)
+    big_sbuf = np.zeros((config.partitions, config.sbuf_bytes), np.uint8)
     big_psum = np.zeros((config.partitions, config.psum_words), np.uint32)
     big_sbuf[:4, : sbuf.shape[1]] = sbuf
     big_psum[:4, : psum.shape[1]] = psum
@@ -106,6 +108,7 @@ def test_unused_rows_do_not_leak(name):
         Multiply(flat(used, 72, 4), flat(used, 20, 4), True),
     ]
     psum[:used, 20:24] = 0x80000000
+    sbuf = sbuf.view(np.uint8)
     run = bench(name).run(program, sbuf, psum, cycle_limit=2_000)
     check(run, program, sbuf, psum)
     rows = slice(config.quadrant, config.quadrant + used)
@@ -127,6 +130,7 @@ def test_subnormal_products_are_flushed():
     sbuf[:, :4] = tiny
     sbuf[0, 64], sbuf[0, 65], sbuf[:, 66] = tiny, tiny - (1 << 7), tiny - (1 << 7)
     program = [Load(flat(4, 0, 4)), Multiply(flat(4, 64, 3), flat(4, 0, 3), False)]
+    sbuf = sbuf.view(np.uint8)
     run = bench("4").run(program, sbuf, psum, cycle_limit=1_000)
     check(run, program, sbuf, psum)
     assert (run.psum[:, :3] == [0x00800000, 0, 0]).all()
@@ -137,7 +141,10 @@ def test_multiply_before_any_load_uses_zero_weights():
     sbuf = np.full((4, config.sbuf_bytes // 2), 0x3F80, np.uint16)
     psum = np.full((4, config.psum_words), 0x3F800000, np.uint32)
     run = bench("4").run(
-        [Multiply(flat(4, 0, 5), flat(4, 0, 5), False)], sbuf, psum, cycle_limit=1_000
+        [Multiply(flat(4, 0, 5), flat(4, 0, 5), False)],
+        sbuf.view(np.uint8),
+        psum,
+        cycle_limit=1_000,
     )
     assert (run.psum[:, :5] == 0).all()
 

@@ -62,7 +62,7 @@ def test_program_on_real_memories():
     async def bench(ctx):
         for p in range(P):
             for word in range(CONFIG.sbuf_words):
-                data = sbuf_image[p].view("<u1")[WORD_BYTES * word :][:WORD_BYTES].tobytes()
+                data = sbuf_image[p][WORD_BYTES * word :][:WORD_BYTES].tobytes()
                 await write_narrow(
                     ctx, sbuf.narrow0, p, word, int.from_bytes(data, "little"), 0xFFFF
                 )

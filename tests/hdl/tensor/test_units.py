@@ -66,7 +66,7 @@ def test_loader_waits_for_swaps_and_counts_columns():
 
     async def bench(ctx):
         ctx.set(loader.issue.valid, 1)
-        ctx.set(loader.issue.payload, 3)
+        ctx.set(loader.issue.payload.swaps, 3)
         ctx.set(loader.beat.valid, 1)
         ctx.set(loader.beat.payload.mask, 0b1111)
         for swaps in (1, 2, 4, 3):
