@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from verif.formal.arithmetic import ONE_STEP
 from verif.formal.credit import Credit
 from verif.formal.harness import Harness
 from verif.formal.replay import Buffer, Limit, Receiver
@@ -264,5 +265,21 @@ PROOFS = (
                 mutation="lowest_first",
             )
         },
+    ),
+    *(
+        Proof(
+            name=proof.name,
+            build=proof.build,
+            size=proof.size,
+            method=BOUNDED,
+            depth=1,
+            cover_depth=1,
+            slow=proof.slow,
+            claims={
+                name: Claim(text=text, mutation=mutation, depth=1)
+                for name, (text, mutation) in proof.claims.items()
+            },
+        )
+        for proof in ONE_STEP
     ),
 )

@@ -1,0 +1,97 @@
+"""The proofs of arithmetic.
+
+The units are combinational here, so what holds of one step holds of every operand.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from golden.arith import formats
+from hdl.arith.narrow import NarrowFormat
+from verif.formal.addition import Monotone, Sums
+from verif.formal.conversion import Cast, Decoded, Products
+from verif.formal.harness import Harness
+from verif.formal.shifters import WIDTHS, Shifts
+
+
+class OneStep(NamedTuple):
+    """A proof of one step.  claims: {name: (text, mutation)}, as in `properties.Claim`."""
+
+    name: str
+    build: Callable[..., Harness]
+    size: str
+    claims: dict
+    slow: bool = False
+
+
+def _cast(form):
+    name = getattr(formats, form.name).name
+    return OneStep(
+        name=f"narrow_{name}",
+        build=lambda **options: Cast(form, **options),
+        size="any binary32, to nearest and with any random bits, saturating or not",
+        claims={
+            "monotone": (
+                f"FloatNarrow to {name}: a <= b gives codes in this order; NaN gives the canonical",
+                "drops_carry",
+            ),
+            "exact": (
+                f"FloatNarrow to {name}: a number of the format becomes its own code",
+                "flushes",
+            ),
+        },
+    )
+
+
+def _monotone(a_bits, c_bits):
+    return lambda **options: Monotone(a_bits, c_bits, **options)
+
+
+ONE_STEP = (
+    OneStep(
+        name="add",
+        build=Sums,
+        size="any two binary32",
+        claims={
+            "commutes": ("Fp32Add: a + b = b + a, bit for bit", "sign_of_a"),
+            "negative_zero": ("Fp32Add: x + -0 = x, NaN canonical", "no_negative_zero"),
+            "positive_zero": ("Fp32Add: x + +0 = x, and +0 for -0", "hidden_one"),
+            "cancels": ("Fp32Add: x - x = +0 of finite x, else NaN", "cancels_to_sign"),
+            "symmetric": (
+                "Fp32Add: -a + -b = -(a + b) unless it is zero or NaN",
+                "rounds_by_sign",
+            ),
+        },
+    ),
+    *(_cast(form) for form in NarrowFormat),
+    OneStep(
+        name="decode",
+        build=Decoded,
+        size="every code, any bits above it",
+        claims={
+            name: (f"FloatDecode of {name}: the operand is the number of the code", "flushes")
+            for name in (getattr(formats, form.name).name for form in NarrowFormat)
+        },
+    ),
+    OneStep(
+        name="multiply",
+        build=Products,
+        size="every operand",
+        claims={
+            "one": ("PeMultiply: 1.0 * x = x * 1.0 = x for every normal x", "exponent_high"),
+        },
+    ),
+    OneStep(
+        name="shift",
+        build=Shifts,
+        size=f"{', '.join(map(str, WIDTHS))} bits",
+        claims={
+            "leading_zeros": ("leading_zeros finds the highest one", "skips_bit"),
+            "shift_left": ("shift_left is multiplication by a power of two", "short"),
+            "shift_right": (
+                "shift_right_sticky is division by one, and tells whether anything is lost",
+                "forgets",
+            ),
+        },
+    ),
+)
