@@ -85,6 +85,11 @@ class FloatDecode(PipelinedUnit):
     def tile_parameters(self):
         return (*super().tile_parameters, self.width)
 
+    @property
+    def tile_combinational(self):
+        """Without stages there are no clock ports."""
+        return self.stages == 0
+
     def elaborate(self, platform):
         m = Module()
         i = Cat(self.i, Const(0, _WORD - self.width))

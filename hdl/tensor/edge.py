@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.arith.decode import FloatDecode, OperandFormat
 from hdl.arith.operand import PASS, Operand
+from hdl.lib.tile import add_tile
 from hdl.tensor.pe import rows_of
 from hdl.tensor.pe_group import GROUP, weights_layout
 
@@ -48,7 +49,7 @@ class MovingEdge(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.decode0 = decode = FloatDecode(width=MOVING_BITS)
+        decode = add_tile(m, platform, "decode0", FloatDecode(width=MOVING_BITS))
         some = Signal()
         m.d.comb += [
             decode.i.eq(self.i),
@@ -58,7 +59,7 @@ class MovingEdge(wiring.Component):
             self.active[0].eq(self.row_active & (some | ~self.transpose)),
         ]
         if self._rows == 2:
-            m.submodules.decode1 = decode = FloatDecode(width=LANE_BITS)
+            decode = add_tile(m, platform, "decode1", FloatDecode(width=LANE_BITS))
             m.d.comb += [
                 decode.i.eq(self.i[_BYTE]),
                 decode.format.eq(self.format),
@@ -101,8 +102,7 @@ class WeightEdge(wiring.Component):
             operands = []
             for row in range(self._rows):
                 width = LANE_BITS if lane or row else MOVING_BITS
-                decode = FloatDecode(width=width)
-                m.submodules[f"decode{lane}_{row}"] = decode
+                decode = add_tile(m, platform, f"decode{lane}_{row}", FloatDecode(width=width))
                 m.d.comb += [
                     decode.i.eq(word[_BYTE] if row else word[:width]),
                     decode.format.eq(self.format),

@@ -167,7 +167,9 @@ class TensorEngine(wiring.Component):
             multiply.valid.eq(take & ~is_load),
             load_request.payload.pattern.eq(instruction.src0),
             load.payload.swaps.eq(swaps),
-            load.payload.operand_format.eq(Mux(instruction.transpose, OperandFormat.RAW.value, format)),
+            load.payload.operand_format.eq(
+                Mux(instruction.transpose, OperandFormat.RAW.value, format)
+            ),
             moving_request.payload.pattern.eq(instruction.src0),
             multiply.payload.result.eq(instruction.dst),
         ]

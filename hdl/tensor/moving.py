@@ -17,9 +17,9 @@ from isa.geometry import PSUM_WORD_BYTES
 def multiply_layout(config):
     """What stays the same for all columns of a multiply_moving.
 
-    rows, columns: K and M, 1..P.  operand_format: of the moving elements.  transpose, double_row: modes of
-    the array.  rotation: quadrant of PSUM where result 0 lies.  swap: it is the first one since a
-    load, and waits until load number `loads` is done.
+    rows, columns: K and M, 1..P.  operand_format: of the moving elements.  transpose, double_row:
+    modes of the array.  rotation: quadrant of PSUM where result 0 lies.  swap: it is the first one
+    since a load, and waits until load number `loads` is done.
     """
     return data.StructLayout(
         {

@@ -73,8 +73,7 @@ class Pe(wiring.Component):
                 m.d.sync += shadow.eq(self.weight[row].as_value() ^ _ZERO)
             with m.If(self.swap):
                 m.d.sync += used.eq(shadow)
-            multiply = PeMultiply(stages=self._multiply_stages)
-            m.submodules[f"multiply{row}"] = multiply
+            m.submodules[f"multiply{row}"] = multiply = PeMultiply(stages=self._multiply_stages)
             m.d.comb += [
                 multiply.a.eq(used ^ _ZERO),
                 multiply.b.eq(self.moving[row]),
