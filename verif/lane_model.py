@@ -1,130 +1,113 @@
-"""What the vector and scalar engines do to memory, in numpy, for tests of the engines alone.
+"""What the vector and scalar engines do to memory: the golden engines, driven by Issue fields.
 
 Instructions are dicts of Issue fields as in `verif.lane_bench`.
 """
 
 import numpy as np
 
-from golden.arith import bfloat16, float32
+from golden.access import Access
+from golden.engines.scalar import ScalarEngine
+from golden.engines.vector import VectorEngine
+from golden.memory import Partitioned
+from golden.operation import Operation
+from isa.address_map import Sequencer
 from isa.dtypes import DType
-from isa.fields import AluOp, Function, Space
+from isa.fields import Space
 from isa.instructions import BY_OPCODE
-from verif.memory_bench import element_offsets, load_lanes
 
-_BINARY = {
-    AluOp.ADD: float32.add,
-    AluOp.SUBTRACT: float32.subtract,
-    AluOp.MULTIPLY: float32.multiply,
-    AluOp.MAX: float32.maximum,
-    AluOp.MIN: float32.minimum,
-}
+_OPTIONS = (
+    *("imm0", "imm1", "imm2", "op0", "op1", "func", "reverse0", "reverse1", "reduce_dims"),
+    *("sat", "stochastic"),
+)
 
 
-def execute(instruction, sbuf, psum):
-    """Executes one instruction on the uint8 [P, bytes] memories, in place.
-
-    All of its sources are read, then the results are written in order.
-    """
-    memories = {int(Space.SBUF): sbuf, int(Space.PSUM): psum}
-    dst = instruction["dst"]
-    bits = _RESULTS[BY_OPCODE[instruction["opcode"]].name](instruction, memories)
-    if dst["dtype"] == DType.BF16:
-        raw = (
-            BY_OPCODE[instruction["opcode"]].name == "tensor_copy"
-            and instruction["src0"]["dtype"] == DType.BF16
+class _Memories:
+    def __init__(self, sbuf, psum):
+        self.sbuf, self.psum = (
+            Partitioned(space, *image.shape, image.shape[1], 0)
+            for space, image in ((Space.SBUF, sbuf), (Space.PSUM, psum))
         )
-        codes = (
-            (bits >> np.uint32(16)).astype(np.uint16)
-            if raw
-            else bfloat16.narrow(bits.view(np.float32))
+        self.sbuf.bytes[...], self.psum.bytes[...] = sbuf, psum
+
+    def __getitem__(self, space):
+        return {Space.SBUF: self.sbuf, Space.PSUM: self.psum}[space]
+
+
+class Model:
+    """Memories with the content of the uint8 [P, bytes] images, and both engines in reset."""
+
+    def __init__(self, sbuf, psum):
+        self.memories = _Memories(sbuf, psum)
+        self._engines = {
+            Sequencer.VECTOR: VectorEngine(self.memories),
+            Sequencer.SCALAR: ScalarEngine(self.memories),
+        }
+
+    def execute(self, instruction, engine=Sequencer.VECTOR):
+        """All sources of the instruction are read, then its results are written in order.
+
+        engine: of an instruction that both have.
+        """
+        declared = BY_OPCODE[instruction["opcode"]]
+        used = {operand.slot for operand in declared.operands}
+        operands = {
+            slot: _access(instruction[slot]) if slot in used else None
+            for slot in ("src0", "src1", "dst")
+        }
+        named = {column.slot for column in declared.columns}
+        columns = {
+            slot: _column(instruction.get(slot), operands["src0"]) if slot in named else None
+            for slot in ("column0", "column1")
+        }
+        operation = Operation(
+            name=declared.name,
+            options={name: instruction.get(name, 0) for name in _OPTIONS},
+            element_wise=False,
+            **operands,
+            **columns,
         )
-    else:
-        codes = bits
-    size = codes.dtype.itemsize
-    rows = slice(dst["partition"], dst["partition"] + dst["partition_count"])
-    for element, offset in enumerate(element_offsets(dst)):
-        lanes = np.ascontiguousarray(codes[element, : dst["partition_count"]])
-        memories[dst["space"]][rows, offset : offset + size] = lanes.view(np.uint8).reshape(
-            -1, size
-        )
+        if engine not in declared.sequencers:
+            (engine,) = declared.sequencers
+        getattr(self._engines[engine], declared.name)(operation)
 
 
-def _source(pattern, memories):
-    """FP32 bits [elements, P]."""
-    return load_lanes(memories[pattern["space"]], pattern).astype(np.uint32)
-
-
-def _values(pattern, memories):
-    return _source(pattern, memories).view(np.float32)
-
-
-def _column(instruction, index, memories):
-    column, imm = instruction.get(f"column{index}"), instruction.get(f"imm{index}", 0)
-    if not column or not column["space"]:
-        return np.uint32(imm).view(np.float32)
-    return _values({**column, "step": [0] * 4, "count": [1] * 4}, memories)
-
-
-def _alu(code, a, b, reverse=False):
-    return a if code == AluOp.BYPASS else _BINARY[AluOp(code)](*((b, a) if reverse else (a, b)))
-
-
-def _tensor_tensor(i, memories):
-    return _alu(i["op0"], _values(i["src0"], memories), _values(i["src1"], memories)).view(
-        np.uint32
+def _access(pattern):
+    dims = tuple(zip(reversed(pattern["step"]), reversed(pattern["count"]), strict=True))
+    return Access(
+        pattern["space"],
+        DType(pattern["dtype"]),
+        pattern["partition"],
+        pattern["partition_count"],
+        pattern["offset"],
+        dims,
     )
 
 
-def _tensor_scalar(i, memories):
-    x = _values(i["src0"], memories)
-    x = _alu(i["op0"], x, _column(i, 0, memories), i.get("reverse0", 0))
-    return _alu(i["op1"], x, _column(i, 1, memories), i.get("reverse1", 0)).view(np.uint32)
+def _column(column, source):
+    if not column or not column["space"]:
+        return None
+    return Access(
+        column["space"],
+        DType(column["dtype"]),
+        column["partition"],
+        source.partitions,
+        column["offset"],
+        ((0, 1),),
+    )
 
 
-def _tensor_copy(i, memories):
-    return _source(i["src0"], memories)
-
-
-def _tensor_reduce(i, memories):
-    x = _values(i["src0"], memories)
-    group = int(np.prod(i["src0"]["count"][: i["reduce_dims"]]))
-    x = x.reshape(-1, group, x.shape[1])
-    reduce = float32.reduce_add if i["op0"] == AluOp.ADD else float32.reduce_max
-    return reduce(x, axis=1).view(np.uint32)
-
-
-def _memset(i, memories):
-    return np.full((int(np.prod(i["dst"]["count"])), memories[1].shape[0]), i["imm0"], np.uint32)
-
-
-def _activation(i, memories):
-    x = float32.multiply(_values(i["src0"], memories), _column(i, 0, memories))
-    x = float32.add(x, _column(i, 1, memories))
-    return (float32.relu(x) if i["func"] == Function.RELU else x).view(np.uint32)
-
-
-_RESULTS = {
-    "tensor_tensor": _tensor_tensor,
-    "tensor_scalar": _tensor_scalar,
-    "tensor_copy": _tensor_copy,
-    "tensor_reduce": _tensor_reduce,
-    "memset": _memset,
-    "activation": _activation,
-}
-
-
-def expected(program, sbuf, psum):
-    """Copies of the memories after the instructions, one after the other."""
-    sbuf, psum = sbuf.copy(), psum.copy()
+def expected(program, sbuf, psum, engine=Sequencer.VECTOR):
+    """The memories after the instructions, one after the other."""
+    model = Model(sbuf, psum)
     for instruction in program:
-        execute(instruction, sbuf, psum)
-    return sbuf, psum
+        model.execute(instruction, engine)
+    return model.memories.sbuf.bytes, model.memories.psum.bytes
 
 
-def assert_run(run, program, sbuf, psum):
+def assert_run(run, program, sbuf, psum, engine=Sequencer.VECTOR):
     """Memories as after sequential execution; each instruction reported once, in order."""
     for name, found, want in zip(
-        ("SBUF", "PSUM"), (run.sbuf, run.psum), expected(program, sbuf, psum), strict=True
+        ("SBUF", "PSUM"), (run.sbuf, run.psum), expected(program, sbuf, psum, engine), strict=True
     ):
         wrong = np.argwhere(found != want)
         if len(wrong):

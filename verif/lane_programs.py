@@ -2,16 +2,22 @@
 
 import numpy as np
 
-from isa.dtypes import DType
+from isa.dtypes import NARROW, DType
 from isa.fields import DIMS, AluOp, Function, Space
 from isa.instructions import BY_NAME
 from verif.memory_bench import element_offsets, make_pattern, space_bytes
 from verif.vectors import BF16, FP32, corner_codes
 
-_BINARY = (AluOp.ADD, AluOp.SUBTRACT, AluOp.MULTIPLY, AluOp.MAX, AluOp.MIN)
+_SLOW = (AluOp.DIVIDE, AluOp.POWER)
+_RAW = tuple(op for op in AluOp if op.raw)
+_FAST = tuple(op for op in AluOp if not op.raw and op not in (AluOp.BYPASS, *_SLOW))
+_SCAN = (AluOp.ADD, AluOp.SUBTRACT, AluOp.MULTIPLY, AluOp.MAX, AluOp.MIN)
 _STEPS = (-5, -2, -1, 1, 1, 1, 1, 2, 3, 7)
-VECTOR = ("tensor_tensor", "tensor_scalar", "tensor_copy", "tensor_reduce", "memset")
-SCALAR = ("activation",)
+VECTOR = (
+    *("tensor_tensor", "tensor_scalar", "tensor_copy", "tensor_reduce", "memset"),
+    *("tensor_tensor_scan", "rand_set_state", "rand_get_state"),
+)
+SCALAR = ("activation", "rand_set_state", "rand_get_state")
 
 
 def random_memories(rng, config):
@@ -46,10 +52,13 @@ class Programs:
     window : int
         Bytes of each space in use, at least 96, at its low or high end: the smaller, the more
         instructions depend on each other.
+    dtypes, slow : tuple of DType, float
+        Those of operands; the share of slow operators where there may be one.
     """
 
-    def __init__(self, rng, config, *, max_elements=40, window=None):
+    def __init__(self, rng, config, *, max_elements=40, window=None, dtypes=tuple(DType), slow=0.1):
         self.rng, self.config, self.window = rng, config, window
+        self.dtypes, self.slow = dtypes, slow
         # Dense FP32 of that many elements fits into the window.
         self.max_elements = min(max_elements, (window or config.psum_bytes) // DType.FP32.itemsize)
 
@@ -57,8 +66,10 @@ class Programs:
         """One random instruction `name` as a dict of Issue fields."""
         while True:
             found = getattr(self, f"_{name}")()
+            found |= self._rounding(name, found)
             if _legal(found):
-                elements = int(np.prod(found.get("src0", found["dst"])["count"]))
+                counts = found["src0" if "src0" in found else "dst"]["count"]
+                elements = int(np.prod(counts))
                 return {
                     **self._noise(name),
                     **found,
@@ -78,9 +89,10 @@ class Programs:
             "src1": place([3]),
             "imm0": self._code(),
             "imm1": self._code(),
-            "op0": int(rng.integers(6)),
-            "op1": int(rng.integers(6)),
-            "func": int(rng.integers(2)),
+            "imm2": self._code(),
+            "op0": int(rng.choice(tuple(AluOp))),
+            "op1": int(rng.choice(tuple(AluOp))),
+            "func": int(rng.choice(tuple(Function))),
             "reverse0": int(rng.integers(2)),
             "reverse1": int(rng.integers(2)),
             "accumulate": int(rng.integers(2)),
@@ -89,6 +101,22 @@ class Programs:
         if not BY_NAME[name].columns:
             noise |= {"column0": self._column(place), "column1": self._column(place)}
         return noise
+
+    def _rounding(self, name, found):
+        """sat and stochastic, zero where they are not allowed."""
+        legal = (
+            "sat" in BY_NAME[name].options
+            and found["dst"]["dtype"] in NARROW
+            and not (name in ("tensor_tensor", "tensor_scalar") and AluOp(found["op0"]).raw)
+            and not (name == "tensor_copy" and found["src0"]["dtype"] == found["dst"]["dtype"])
+        )
+        return {option: int(legal and self.rng.integers(2)) for option in ("sat", "stochastic")}
+
+    def _op0(self):
+        rng = self.rng
+        if rng.random() < self.slow:
+            return rng.choice(_SLOW)
+        return rng.choice(_RAW if rng.random() < 0.4 else _FAST)
 
     def _dims(self, elements=None):
         """Counts (innermost first) of a random shape, of exactly `elements` when given."""
@@ -107,7 +135,7 @@ class Programs:
         rng = self.rng
         while True:
             space = Space(int(rng.integers(1, 3)))
-            kind = DType(int(rng.integers(2))) if dtype is None else dtype
+            kind = DType(int(rng.choice(self.dtypes))) if dtype is None else dtype
             size, total = kind.itemsize, space_bytes(self.config, space)
             limit = min(self.window or total, total)
             if rng.random() < 0.5:  # a dense one
@@ -177,18 +205,19 @@ class Programs:
         return {
             "src0": src0,
             "src1": src1,
-            "op0": int(self.rng.choice(_BINARY)),
+            "op0": int(self._op0()),
             "dst": self._destination(place, src0 if self.rng.random() < 0.5 else src1, counts),
         }
 
     def _tensor_scalar(self):
         counts, place = self._dims(), self._group()
         src0 = place(counts)
+        op0 = AluOp(self._op0())
         found = {
             "src0": src0,
             "dst": self._destination(place, src0, counts),
-            "op0": int(self.rng.choice(_BINARY)),
-            "op1": int(self.rng.choice((AluOp.BYPASS, *_BINARY))),
+            "op0": int(op0),
+            "op1": int(self.rng.choice((AluOp.BYPASS, *(_RAW if op0.raw else _FAST)))),
             "reverse0": int(self.rng.integers(2)),
             "reverse1": int(self.rng.integers(2)),
         }
@@ -220,9 +249,28 @@ class Programs:
         return {
             "src0": place(counts),
             "dst": place(self._dims(int(np.prod(outer)))),
-            "op0": int(rng.choice((AluOp.ADD, AluOp.MAX))),
+            "op0": int(rng.choice((AluOp.ADD, AluOp.MAX, AluOp.MIN))),
             "reduce_dims": dims,
         }
+
+    def _tensor_tensor_scan(self):
+        counts, place = self._dims(), self._group()
+        src0, src1 = place(counts), place(self._dims(int(np.prod(counts))))
+        found = {
+            "src0": src0,
+            "src1": src1,
+            "dst": self._destination(place, src0 if self.rng.random() < 0.5 else src1, counts),
+            "op0": int(self.rng.choice(_SCAN)),
+            "op1": int(self.rng.choice(_SCAN)),
+            "imm0": self._code(),
+        }
+        return found | ({"column0": self._column(place)} if self.rng.random() < 0.5 else {})
+
+    def _rand_set_state(self):
+        return {"src0": self._group()(self._dims(6), dtype=DType.UINT32)}
+
+    def _rand_get_state(self):
+        return {"dst": self._group()(self._dims(6), dtype=DType.UINT32)}
 
     def _activation(self):
         counts, place = self._dims(), self._group()
@@ -237,6 +285,8 @@ class Programs:
 
 def _legal(instruction):
     """The destination is a source, element for element, or apart from it."""
+    if "dst" not in instruction:
+        return True
     dst = instruction["dst"]
     for name in ("src0", "src1", "column0", "column1"):
         source = instruction.get(name)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from isa.dtypes import DType
-from isa.fields import AluOp, Space
+from isa.fields import SLOW_CYCLES, AluOp, Space
 from isa.instructions import BY_NAME
 from verif.lane_bench import lane_bench
 from verif.lane_programs import random_memories
@@ -16,6 +16,7 @@ SKIPPED = 4
 ISSUE_GAP = 4
 """The sequencer hands out an instruction every 5 cycles."""
 ADD, MULTIPLY = int(AluOp.ADD), int(AluOp.MULTIPLY)
+SHIFT, INT_ADD = int(AluOp.SHIFT_LEFT), int(AluOp.INT_ADD)
 COLUMNS = {
     f"column{i}": {
         "space": int(Space.SBUF),
@@ -57,10 +58,16 @@ def mixtures(config, count):
         "columns": [instruction("tensor_scalar", sbuf, **scalar, **COLUMNS)],
         "copies": [instruction("tensor_copy", sbuf)],
         "memsets": [instruction("memset", sbuf, imm0=1)],
+        "words": [instruction("tensor_tensor", sbuf, op0=int(AluOp.INT_MULTIPLY))],
+        "words and an immediate": [
+            instruction("tensor_scalar", sbuf, op0=SHIFT, op1=INT_ADD, imm0=3, imm1=6)
+        ],
+        "comparisons": [instruction("tensor_tensor", sbuf, op0=int(AluOp.LESS))],
         "changing": [
             instruction("tensor_tensor", sbuf, op0=MULTIPLY),
             instruction("memset", psum, imm0=1),
             instruction("tensor_copy", sbuf),
+            instruction("tensor_tensor", sbuf, op0=int(AluOp.BITWISE_XOR)),
             instruction("tensor_scalar", sbuf, **scalar),
         ],
     }
@@ -78,7 +85,10 @@ def cycles_each(program, stages, **options):
 @pytest.mark.parametrize("stages", STAGES)
 @pytest.mark.parametrize(
     "mixture",
-    ("sums in SBUF", "products in PSUM", "immediates", "columns", "copies", "memsets", "changing"),
+    (
+        *("sums in SBUF", "products in PSUM", "immediates", "columns", "copies", "memsets"),
+        *("words", "words and an immediate", "comparisons", "changing"),
+    ),
 )
 def test_an_element_a_cycle_back_to_back(stages, mixture):
     config = lane_bench("vector", stages).config
@@ -137,3 +147,37 @@ def test_a_dependent_instruction_waits_for_one_round_trip(stages):
     place = operands(config, 64, Space.SBUF)["src0"]
     program = [instruction("tensor_copy", {"src0": place, "dst": place})] * 12
     assert cycles_each(program, stages) <= 64 + 2 * stages + 13
+
+
+@pytest.mark.parametrize("stages", STAGES)
+@pytest.mark.parametrize("op", [AluOp.DIVIDE, AluOp.POWER])
+def test_slow_operators_cost_the_same_for_all_data(stages, op):
+    """N * SLOW_CYCLES, instructions without a bubble between them, whatever ALU1 does behind."""
+    config = lane_bench("vector", stages).config
+    for count in (1, 16):
+        sbuf = operands(config, count, Space.SBUF)
+        for found in (
+            instruction("tensor_tensor", sbuf, op0=int(op)),
+            instruction("tensor_scalar", sbuf, op0=int(op), op1=ADD, imm0=0, reverse0=1),
+        ):
+            assert cycles_each([found] * 12, stages) == SLOW_CYCLES * count
+
+
+@pytest.mark.parametrize("stages", STAGES)
+def test_a_slow_operator_between_fast_ones_costs_its_own_cycles(stages):
+    config = lane_bench("vector", stages).config
+    found = mixtures(config, 16)["sums in SBUF"]
+    slow = instruction("tensor_tensor", operands(config, 16, Space.PSUM), op0=int(AluOp.DIVIDE))
+    program = (2 * found + [slow]) * 9
+    whole = cycles_each(program[: 3 * 7 + SKIPPED], stages) * 3
+    assert whole == 2 * 16 + SLOW_CYCLES * 16
+
+
+@pytest.mark.parametrize("stages", STAGES)
+def test_scans_cost_both_alus_an_element(stages):
+    """N * (2 * stages + 1), also from one scan to the next."""
+    config = lane_bench("vector", stages).config
+    for count in (8, 32):
+        sbuf = operands(config, count, Space.SBUF)
+        found = instruction("tensor_tensor_scan", sbuf, op0=MULTIPLY, op1=ADD, imm0=0)
+        assert cycles_each([found] * 12, stages) == count * (2 * stages + 1)
