@@ -8,6 +8,7 @@ from collections import deque
 
 import numpy as np
 
+from golden.arith import convert, formats
 from hdl.lib.issue import Pattern
 from hdl.memory.ports import WIDE_READ_CYCLES
 from isa.dtypes import DType
@@ -34,7 +35,8 @@ def make_pattern(config, *, space, dtype, offset, dims, partition=0, partition_c
     """A pattern from `dims`, [(step, count), ...] innermost first; low and high are filled in."""
     dims = [*dims, *[(0, 1)] * (DIMS - len(dims))]
     pattern = {
-        "space": int(space), "dtype": int(dtype), "partition": partition,
+        "space": int(space), "dtype": int(dtype), "size": DType(dtype).itemsize.bit_length() - 1,
+        "partition": partition,
         "partition_count": config.partitions - partition if partition_count is None
         else partition_count,
         "offset": offset,
@@ -51,11 +53,12 @@ def random_pattern(rng, config, *, spaces=(Space.SBUF, Space.PSUM), max_elements
                    counts=None, part=(0.0, 1.0)):
     """A legal pattern with all kinds of dimensions, often at an end of the memory.
 
+    dtypes : by default all
     counts : elements of each dimension, innermost first, instead of random ones
     part : lies between these fractions of the memory
     """
     space = Space(int(rng.choice(spaces)))
-    dtype = DType(int(rng.choice(dtypes or (DType.FP32, DType.BF16))))
+    dtype = DType(int(rng.choice(dtypes or list(DType))))
     partition = config.quadrant * int(rng.integers(4))
     count = int(rng.integers(1, config.partitions - partition + 1))
     while True:
@@ -82,15 +85,29 @@ def pattern_const(pattern):
     return Pattern.const(pattern)
 
 
-def load_lanes(memory, pattern):
-    """FP32 bits [elements, P] that a reader gives for `memory` (uint8 [P, bytes]), all lanes."""
+def _codes(memory, pattern):
+    """Codes of the elements of all lanes, unsigned [elements, P]."""
     turned = np.roll(memory, -pattern["partition"], axis=0)
     size = DType(pattern["dtype"]).itemsize
     offsets = element_offsets(pattern)
-    columns = turned[:, offsets[:, None] + np.arange(size)]
-    kind, shift = (np.uint16, 16) if size == 2 else (np.uint32, 0)
-    values = np.ascontiguousarray(columns).view(kind)[..., 0].astype(np.uint64) << shift
-    return values.T
+    columns = np.ascontiguousarray(turned[:, offsets[:, None] + np.arange(size)])
+    return columns.view(f"u{size}")[..., 0].T
+
+
+def load_lanes(memory, pattern, raw=0):
+    """FP32 bits, or elements as words, uint32 [elements, P] that a reader gives for `memory`
+    (uint8 [P, bytes]) in all lanes.
+    """
+    codes, dtype = np.ascontiguousarray(_codes(memory, pattern)), DType(pattern["dtype"])
+    integers = codes.view(dtype.numpy)
+    if raw or dtype == DType.FP32:
+        signed = dtype in (DType.INT8, DType.INT16, DType.INT32)
+        return integers.astype(np.int32).view(np.uint32) if signed else codes.astype(np.uint32)
+    if dtype == DType.BF16:
+        return codes.astype(np.uint32) << np.uint32(16)
+    if dtype.name in formats.__dict__:
+        return convert.widen(codes, getattr(formats, dtype.name)).view(np.uint32)
+    return integers.astype(np.float32).view(np.uint32)
 
 
 def narrow(bits):
@@ -101,16 +118,27 @@ def narrow(bits):
     return upper + (rest > 0x8000 or (rest == 0x8000 and upper & 1))
 
 
-def store_lanes(memory, pattern, raw, values):
-    """What a writer does with FP32 bits [elements, P], one after another, in uint8 [P, bytes]."""
-    size = DType(pattern["dtype"]).itemsize
-    for at, lanes in zip(element_offsets(pattern), values, strict=True):
-        for lane in range(pattern["partition_count"]):
-            bits = int(lanes[lane])
-            if size == 2:
-                bits = bits >> 16 if raw else narrow(bits)
-            row = memory[pattern["partition"] + lane]
-            row[at:at + size] = np.frombuffer(bits.to_bytes(size, "little"), dtype=np.uint8)
+def store_lanes(memory, pattern, values, raw=0, sat=0, random=None):
+    """What a writer does with words [elements, P], one after another, in uint8 [P, bytes].
+
+    random: uint32 of the same shape, in the lanes of the pattern, to round stochastically
+    """
+    dtype = DType(pattern["dtype"])
+    values = np.ascontiguousarray(values, np.uint32)
+    if raw or dtype == DType.FP32:
+        codes = values
+    elif dtype == DType.BF16 and random is None and not sat:
+        codes = np.vectorize(lambda bits: narrow(int(bits)), otypes=[np.uint32])(values)
+    elif dtype.name in formats.__dict__:
+        form = getattr(formats, dtype.name)
+        codes = convert.narrow(values.view(np.float32), form, bool(sat), random)
+    else:
+        codes = convert.to_integer(values.view(np.float32), dtype.numpy)
+    codes = codes.astype(f"u{dtype.itemsize}")
+    for at, lanes in zip(element_offsets(pattern), codes, strict=True):
+        first, size = pattern["partition"], pattern["partition_count"]
+        rows = memory[first:first + size, at:at + dtype.itemsize]
+        rows[...] = lanes[:size, None].view(np.uint8).reshape(size, -1)
 
 
 def pack(values, bits):

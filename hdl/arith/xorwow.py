@@ -7,6 +7,9 @@ from amaranth.lib.wiring import In, Out
 WORDS = 6
 """Words of state: x, y, z, w, v, d, in this order from word 0."""
 
+RESET_STATE = (123456789, 362436069, 521288629, 88675123, 5783321, 6615241)
+"""The state after a reset: that of the program in Marsaglia's paper."""
+
 _BITS = 32
 _WEYL = 362437
 
@@ -21,8 +24,8 @@ class Xorwow(wiring.Component):
 
     `word` is what the step gives, v + d after it. It follows the state combinationally, so it is
     there in the cycle in which `step` is 1; one word a cycle. Without `step` and `load` the state
-    stays. After reset it is all zero, from which nothing random comes: load it first, with x, y,
-    z, w and v not all zero. Equals `golden.arith.xorwow.Xorwow`.
+    stays. A reset gives `RESET_STATE`; a loaded x, y, z, w and v must not all be zero, from which
+    nothing random comes. Equals `golden.arith.xorwow.Xorwow`.
 
     Members
     -------
@@ -53,7 +56,10 @@ class Xorwow(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        words = [Signal(_BITS, name=name) for name in "xyzwvd"]
+        words = [
+            Signal(_BITS, name=name, init=value)
+            for name, value in zip("xyzwvd", RESET_STATE, strict=True)
+        ]
         x, y, z, w, v, d = words
         t, new_v, new_d = (Signal(_BITS, name=name) for name in ("t", "new_v", "new_d"))
         m.d.comb += [

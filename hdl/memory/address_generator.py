@@ -6,12 +6,10 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from hdl.lib.issue import Pattern
-from isa.dtypes import DType
 from isa.fields import DIMS
 
 QUAD = 4
 """Elements of one step where neighbours may travel together."""
-_QUAD_BYTES = 8
 
 
 def address_bits(config):
@@ -33,8 +31,8 @@ class AddressGenerator(wiring.Component):
     tag_bits : int
         Width of the `tag` that goes with a request and comes out with each of its elements.
     quads : bool
-        With quads, 4 BF16 elements are one step when they are contiguous (step 1 in dimension 0),
-        8-byte aligned, and left in dimension 0.
+        With quads, 4 elements of 1 or 2 bytes are one step when they are contiguous (step 1 in
+        dimension 0), aligned to their 4 or 8 bytes, and left in dimension 0.
 
     Members
     -------
@@ -71,9 +69,9 @@ class AddressGenerator(wiring.Component):
         ends = [Signal(name=f"ends{d}") for d in range(DIMS)]
         m.d.comb += [end.eq(after == 0) for end, after in zip(ends, left, strict=True)]
         if self.quads:
-            contiguous = Signal()
+            contiguous, half = Signal(), Signal()
             m.d.comb += [
-                quad.eq(contiguous & (address[0][:ceil_log2(_QUAD_BYTES)] == 0)
+                quad.eq(contiguous & ~address[0][:2].any() & ~(half & address[0][2])
                         & (left[0] >= QUAD - 1)),
                 ends[0].eq(Mux(quad, left[0] == QUAD - 1, left[0] == 0)),
             ]
@@ -85,7 +83,7 @@ class AddressGenerator(wiring.Component):
 
         # One step of the innermost dimension that has elements left.
         base, increment, following = Signal(self.bits), Signal(self.bits), Signal(self.bits)
-        step0 = Mux(quad, _QUAD_BYTES, step_bytes[0]) if self.quads else step_bytes[0]
+        step0 = Mux(quad, Mux(half, 2 * QUAD, QUAD), step_bytes[0]) if self.quads else step_bytes[0]
         chosen_base, chosen_step = address[-1], step_bytes[-1]
         for d in reversed(range(DIMS - 1)):
             chosen_base = Mux(ends[d], chosen_base, address[d])
@@ -104,14 +102,18 @@ class AddressGenerator(wiring.Component):
         ]
         with m.If(load):
             m.d.sync += [active.eq(1), tag.eq(self.request.p.tag)]
-            half = pattern.dtype == DType.BF16
             if self.quads:
-                m.d.sync += contiguous.eq(half & (pattern.step[0] == 1))
+                m.d.sync += [
+                    contiguous.eq(~pattern.size[1] & (pattern.step[0] == 1)),
+                    half.eq(pattern.size[0]),
+                ]
             for d in range(DIMS):
-                wide = Cat(Const(0, 1), pattern.step[d]).as_signed()
+                step = pattern.step[d]
+                by_two, by_four = (Cat(Const(0, n), step).as_signed() for n in (1, 2))
                 m.d.sync += [
                     address[d].eq(pattern.offset),
-                    step_bytes[d].eq(Mux(half, wide, Cat(Const(0, 1), wide).as_signed())),
+                    step_bytes[d].eq(
+                        Mux(pattern.size[1], by_four, Mux(pattern.size[0], by_two, step))),
                     first[d].eq(pattern.count[d] - 1),
                     left[d].eq(pattern.count[d] - 1),
                 ]

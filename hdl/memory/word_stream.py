@@ -5,29 +5,26 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from hdl.lib.element import SIZE_BITS
 from hdl.lib.issue import Pattern
 from hdl.memory.address_generator import AddressGenerator, address_bits
-from isa.dtypes import DType
 from isa.fields import Space
 from isa.geometry import PSUM_WORD_BYTES, WORD_BYTES
-
-HALVES = WORD_BYTES // 2
-"""2-byte places of a word of SBUF; a word of PSUM is treated as the first two of them."""
 
 
 def word_element_layout(config, extra_bits):
     """What is known of an element.
 
-    word: index in its memory; half: place in the word in units of 2 bytes; psum: which memory;
-    bf16: 2 instead of 4 bytes; rotation: quadrant of the pattern's first partition; opens, ends:
-    first and last element of a run in one word, in one request; last: of the request; quad: 4
-    elements; extra: from the request.
+    word: index in its memory; place: its first byte in the word, a word of PSUM being as the first
+    4 bytes of one of SBUF; psum: which memory; size: it has 1 << size bytes; rotation: quadrant of
+    the pattern's first partition; opens, ends: first and last element of a run in one word, in one
+    request; last: of the request; quad: 4 elements; extra: from the request.
     """
     return data.StructLayout({
         "word": range(max(config.sbuf_words, config.psum_words)),
-        "half": range(HALVES),
+        "place": range(WORD_BYTES),
         "psum": 1,
-        "bf16": 1,
+        "size": SIZE_BITS,
         "rotation": 2,
         "opens": 1,
         "ends": 1,
@@ -68,7 +65,7 @@ class WordStream(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         tag_layout = data.StructLayout(
-            {"psum": 1, "bf16": 1, "rotation": 2, "extra": self.extra_bits})
+            {"psum": 1, "size": SIZE_BITS, "rotation": 2, "extra": self.extra_bits})
         m.submodules.addresses = addresses = AddressGenerator(
             self.config, tag_bits=tag_layout.size, quads=self.quads)
         pattern = self.request.p.pattern
@@ -79,18 +76,18 @@ class WordStream(wiring.Component):
             self.request.ready.eq(addresses.request.ready),
             addresses.request.p.pattern.eq(pattern),
             addresses.request.p.tag.eq(Cat(
-                pattern.space == Space.PSUM, pattern.dtype == DType.BF16,
+                pattern.space == Space.PSUM, pattern.size,
                 pattern.partition[quadrant_bit:quadrant_bit + 2], self.request.p.extra)),
         ]
 
         # Word and place of the element that the generator shows.
-        word, half = Signal(len(self.o.p.word)), Signal(len(self.o.p.half))
+        word, place = Signal(len(self.o.p.word)), Signal(len(self.o.p.place))
         sbuf_shift, psum_shift = ceil_log2(WORD_BYTES), ceil_log2(PSUM_WORD_BYTES)
         assert len(word) >= address_bits(self.config) - sbuf_shift
         address = addresses.o.p.address
         m.d.comb += [
             word.eq(Mux(tag.psum, address[psum_shift:], address[sbuf_shift:])),
-            half.eq(Mux(tag.psum, address[1:psum_shift], address[1:sbuf_shift])),
+            place.eq(Mux(tag.psum, address[:psum_shift], address[:sbuf_shift])),
         ]
 
         # The element on offer is one behind the generator, which always shows the next one of the
@@ -108,8 +105,8 @@ class WordStream(wiring.Component):
             m.d.sync += valid.eq(addresses.o.valid)
             with m.If(addresses.o.valid):
                 m.d.sync += [
-                    held.word.eq(word), held.half.eq(half),
-                    held.psum.eq(tag.psum), held.bf16.eq(tag.bf16),
+                    held.word.eq(word), held.place.eq(place),
+                    held.psum.eq(tag.psum), held.size.eq(tag.size),
                     held.rotation.eq(tag.rotation), held.extra.eq(tag.extra),
                     held.opens.eq(~more_in_word),
                     held.last.eq(addresses.o.p.last), held.quad.eq(addresses.o.p.quad),

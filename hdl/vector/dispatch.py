@@ -4,16 +4,19 @@ from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl.arith.pipeline import bind
+from hdl.lib.element import element_size
 from hdl.lib.fifo import StreamFifo
 from hdl.lib.hazard import HazardTracker
 from hdl.lib.issue import EngineSignature, Pattern
 from hdl.memory.reader import ReadRequest
-from hdl.memory.writer import WriteRequest
+from hdl.memory.writer import StateAccess, WriteRequest
 from hdl.vector.op import is_op
 from hdl.vector.retire import Retire
-from isa.dtypes import DType
 from isa.fields import DIMS
 
+_RAW_BIT = 5
+"""Of an `isa.fields.AluOp`: it works on words."""
 IN_FLIGHT = 4
 """Instructions between dispatch and completion."""
 
@@ -25,6 +28,10 @@ class Dispatch(wiring.Component):
     it reads anything, while one of its sources overlaps a destination in flight or `IN_FLIGHT` are
     in flight. Dispatch costs one cycle, and one more per column. Columns are read before the data,
     by reader `column_reader`, as patterns of one element; src0 goes to reader 0, src1 to reader 1.
+
+    Elements and columns are read, and results written, raw by raw operators and copies between
+    equal dtypes, and where a state of the generators is set, of which the pattern of the write
+    tells the partitions; else reads widen to FP32 and the write narrows.
 
     Parameters
     ----------
@@ -74,12 +81,16 @@ class Dispatch(wiring.Component):
         _forward(m, self.op, ops.o)
 
         # What the instruction reads.
-        copies, takes_columns, uses, column = Signal(), Signal(), Signal(2), Signal(2)
+        two, scalar, scan, sets, gets = (bind(m, short, is_op(issue, name)) for short, name in (
+            ("two", "tensor_tensor"), ("scalar", "tensor_scalar"), ("scan", "tensor_tensor_scan"),
+            ("sets", "rand_set_state"), ("gets", "rand_get_state")))
+        raw, takes_columns, uses, column = Signal(), Signal(), Signal(2), Signal(2)
+        moves = is_op(issue, "tensor_copy") & (issue.src0.dtype == issue.dst.dtype)
         m.d.comb += [
-            copies.eq(is_op(issue, "tensor_copy")),
-            takes_columns.eq(is_op(issue, "tensor_scalar") | is_op(issue, "activation")),
-            uses[0].eq(~is_op(issue, "memset")),
-            uses[1].eq(is_op(issue, "tensor_tensor")),
+            raw.eq(sets | moves | ((two | scalar) & issue.op0[_RAW_BIT])),
+            takes_columns.eq(scalar | scan | is_op(issue, "activation")),
+            uses[0].eq(~is_op(issue, "memset") & ~gets),
+            uses[1].eq(two | scan),
             column[0].eq(takes_columns & (issue.column0.space != 0)),
             column[1].eq(takes_columns & (issue.column1.space != 0)),
         ]
@@ -93,6 +104,7 @@ class Dispatch(wiring.Component):
                 extent.low.eq(pattern.low), extent.high.eq(pattern.high),
             ]
         m.d.comb += [
+            # A state that is set is no memory; its dst is all zero.
             hazards.destination.space.eq(issue.dst.space),
             hazards.destination.low.eq(issue.dst.low),
             hazards.destination.high.eq(issue.dst.high),
@@ -111,8 +123,11 @@ class Dispatch(wiring.Component):
             self.engine.issue.ready.eq(go),
             hazards.push.eq(go), retire.start.eq(go),
             ops.i.valid.eq(go), writes.i.valid.eq(go),
-            writes.i.p.pattern.eq(issue.dst),
-            writes.i.p.raw.eq(copies & (issue.src0.dtype == issue.dst.dtype)),
+            writes.i.p.pattern.eq(Mux(sets, issue.src0.as_value(), issue.dst.as_value())),
+            writes.i.p.raw.eq(raw),
+            writes.i.p.sat.eq(issue.sat), writes.i.p.stochastic.eq(issue.stochastic),
+            writes.i.p.state.eq(Mux(
+                sets, StateAccess.SET, Mux(gets, StateAccess.GET, StateAccess.NONE))),
         ]
         self._decode(m, ops.i.p, issue)
         for i, (read, pattern) in enumerate(zip(reads, (issue.src0, issue.src1), strict=False)):
@@ -120,7 +135,7 @@ class Dispatch(wiring.Component):
             m.d.comb += [
                 rooms[2 + i].eq(read.ready | ~uses[i]),
                 read.valid.eq(Mux(needs_column, clear, go & uses[i])),
-                read.p.pattern.eq(pattern),
+                read.p.pattern.eq(pattern), read.p.raw.eq(raw),
             ]
             if i == self.column_reader:
                 with m.If(use_column):
@@ -149,12 +164,12 @@ def _forward(m, port, source):
 def _column_pattern(m, name, column, data):
     """The [P, 1] operand `column` as a Pattern over the partitions that `data` has."""
     pattern = Signal(Pattern, name=name)
+    size = element_size(m, f"{name}_size", column.dtype)
     m.d.comb += [
-        pattern.space.eq(column.space), pattern.dtype.eq(column.dtype),
+        pattern.space.eq(column.space), pattern.dtype.eq(column.dtype), pattern.size.eq(size),
         pattern.partition.eq(column.partition), pattern.partition_count.eq(data.partition_count),
         pattern.offset.eq(column.offset), pattern.low.eq(column.offset),
-        pattern.high.eq(column.offset + Mux(column.dtype == DType.BF16, DType.BF16.itemsize,
-                                            DType.FP32.itemsize)),
+        pattern.high.eq(column.offset + (1 << size)),
     ]
     m.d.comb += [pattern.count[i].eq(1) for i in range(DIMS)]
     return pattern

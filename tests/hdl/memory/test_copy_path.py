@@ -12,7 +12,7 @@ from hdl.memory.psum import Psum
 from hdl.memory.reader import Reader, ReadRequest
 from hdl.memory.sbuf import Sbuf
 from hdl.memory.writer import Writer, WriteRequest
-from isa.dtypes import DType
+from isa.dtypes import NARROW, DType
 from isa.fields import Space
 from isa.geometry import PSUM_WORD_BYTES, WORD_BYTES, preset
 from verif.banked_memory_bench import simulate
@@ -67,14 +67,16 @@ class CopyPath(wiring.Component):
 
 
 def random_copies(rng, number, *, apart):
-    """(source, destination, raw) patterns; `apart`: sources and destinations never overlap."""
+    """(source, destination, options) of copies; `apart`: sources and destinations never overlap."""
     copies = []
     for _ in range(number):
         source = random_pattern(rng, CONFIG, max_elements=16, part=(0.0, 0.5) if apart else (0, 1))
         destination = random_pattern(rng, CONFIG, counts=source["count"],
                                      part=(0.5, 1.0) if apart else (0, 1))
-        raw = source["dtype"] == destination["dtype"] == DType.BF16
-        copies.append((source, destination, int(raw)))
+        options = {"raw": int(source["dtype"] == destination["dtype"])}
+        if DType(destination["dtype"]) in NARROW and not options["raw"]:
+            options |= {"sat": int(rng.integers(2))}
+        copies.append((source, destination, options))
     return copies
 
 
@@ -113,8 +115,8 @@ def test_copies(apart, deny):
                 await offer(ctx, port.write, {
                     "partition": p, "word": word, "bytes": (1 << word_bytes) - 1,
                     "data": int.from_bytes(memory[p, place].tobytes(), "little")})
-        reads = [source for source, _, _ in copies]
-        writes = [{"pattern": destination, "raw": raw} for _, destination, raw in copies]
+        reads = [{"pattern": source, "raw": options["raw"]} for source, _, options in copies]
+        writes = [{"pattern": destination, **options} for _, destination, options in copies]
         done = 0
         for _ in range(10000):
             for pending, channel in ((reads, dut.read), (writes, dut.write)):
@@ -122,7 +124,7 @@ def test_copies(apart, deny):
                 start = pending and (apart or len(copies) - len(pending) == done)
                 ctx.set(channel.valid, int(bool(start)))
                 if start:
-                    ctx.set(channel.p, {"pattern": pending[0]} if pending is reads else pending[0])
+                    ctx.set(channel.p, pending[0])
             for denied in (dut.sbuf_deny, dut.psum_deny):
                 ctx.set(denied, pack(rng.random(len(denied)) < deny, 1))
             _, _, read, write, pulse = await ctx.tick().sample(
@@ -137,9 +139,9 @@ def test_copies(apart, deny):
         assert done == len(copies), f"{done} copies in 10000 cycles"
         ctx.set(dut.sbuf_deny, 0)
         ctx.set(dut.psum_deny, 0)
-        for source, destination, raw in copies:
-            values = load_lanes(spaces[source["space"]][2], source)
-            store_lanes(spaces[destination["space"]][2], destination, raw, values)
+        for source, destination, options in copies:
+            values = load_lanes(spaces[source["space"]][2], source, options["raw"])
+            store_lanes(spaces[destination["space"]][2], destination, values, **options)
         for space, (port, word_bytes, memory) in spaces.items():
             for p, word, place in words(word_bytes, memory):
                 await offer(ctx, port.read, {"partition": p, "word": word})
@@ -157,15 +159,16 @@ def test_emitted_in_icarus(tmp_path):
     rng = np.random.default_rng(6)
     inputs, _ = ports(CopyPath())
     stimuli = []
-    source, destination, raw = random_copies(rng, 1, apart=False)[0]
+    source, destination, options = random_copies(rng, 1, apart=False)[0]
     for cycle in range(300):
         if cycle % 12 == 0:  # payloads change in the middle of a transfer too: both sides see it
-            source, destination, raw = random_copies(rng, 1, apart=False)[0]
+            source, destination, options = random_copies(rng, 1, apart=False)[0]
         stimulus = {name: int.from_bytes(rng.bytes(len(signal) // 8 + 1), "little")
                     & ((1 << len(signal)) - 1) for name, signal in inputs.items()}
-        stimulus["read__payload"] = ReadRequest.const({"pattern": source}).as_bits()
+        stimulus["read__payload"] = ReadRequest.const(
+            {"pattern": source, "raw": options["raw"]}).as_bits()
         stimulus["write__payload"] = WriteRequest.const(
-            {"pattern": destination, "raw": raw}).as_bits()
+            {"pattern": destination, **options}).as_bits()
         stimulus["sbuf_deny"] &= 0x11
         stimuli.append(stimulus)
     known = assert_same(
