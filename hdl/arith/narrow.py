@@ -8,8 +8,6 @@ from hdl.arith.fp32 import BIAS, EXPONENT, EXPONENT_ONES, FRACTION, SIGN
 from hdl.arith.pipeline import PipelinedUnit, bind
 from hdl.arith.shift import shift_right_sticky
 
-_COUNT_BITS = 11
-"""Leading one and longest fraction, that of FP16."""
 _SIGNIFICAND_BITS = 24
 _AMOUNT_BITS = 6
 
@@ -58,6 +56,8 @@ class FloatNarrow(PipelinedUnit):
         See `PipelinedUnit`.
     random_bits : int
         R, at least 24: all bits that a result other than zero discards, ties included.
+    formats : tuple of NarrowFormat
+        Those that `format` may have; others give undefined results. BF16 alone needs no shifter.
 
     Members
     -------
@@ -80,10 +80,12 @@ class FloatNarrow(PipelinedUnit):
         ("place", "shift", "round", "output"),
     )
 
-    def __init__(self, *, stages=0, enable=False, random_bits=24):
+    def __init__(self, *, stages=0, enable=False, random_bits=24, formats=tuple(NarrowFormat)):
         if not isinstance(random_bits, int) or not 24 <= random_bits <= 32:
             raise ValueError(f"random_bits must be an integer from 24 to 32, not {random_bits!r}")
-        self.random_bits = random_bits
+        if not formats or not all(isinstance(form, NarrowFormat) for form in formats):
+            raise ValueError(f"formats must be some of NarrowFormat, not {formats!r}")
+        self.random_bits, self.formats = random_bits, tuple(formats)
         members = {
             "i": In(32),
             "format": In(NarrowFormat, init=NarrowFormat.BF16),
@@ -96,20 +98,26 @@ class FloatNarrow(PipelinedUnit):
 
     @property
     def tile_parameters(self):
-        return (*super().tile_parameters, self.random_bits)
+        formats = sum(1 << form.value for form in set(self.formats))
+        return (*super().tile_parameters, self.random_bits, formats)
 
     def elaborate(self, platform):
         m = Module()
-        width = _COUNT_BITS + self.random_bits
+        # A count of steps has the leading one and the longest fraction.
+        facts = {form: _FACTS[form] for form in self.formats}
+        count_bits = 1 + max(fraction_bits for fraction_bits, *_ in facts.values())
+        width = count_bits + self.random_bits
 
         # Place: steps of the format are counted, so its last bit always gets to the same place;
         # below the smallest normal exponent the step stays, and the number moves further down.
         normal = bind(m, "normal", self.i[EXPONENT].any())
         exponent = Cat(self.i[23] | ~normal, self.i[24:31])
-        smallest = _table(m, "smallest", self.format, lambda facts: BIAS + 1 - facts[1])
-        offset = _table(m, "offset", self.format, lambda facts: _COUNT_BITS - 1 - facts[0])
+        smallest = _table(m, "smallest", self.format, facts, lambda fact: BIAS + 1 - fact[1])
+        offset = _table(m, "offset", self.format, facts, lambda fact: count_bits - 1 - fact[0])
         above = bind(m, "above", exponent - smallest)
-        below = bind(m, "below", above[-1])
+        # Nothing is below the smallest exponent of FP32, which is that of BF16.
+        short = any(bias != BIAS for _, bias, *_ in facts.values())
+        below = bind(m, "below", above[-1] & short)
         amount = bind(m, "amount", offset + Mux(below, -above, 0)[:8])
         # Beyond the last level nothing is left that could count.
         far = bind(m, "far", amount[_AMOUNT_BITS:].any())
@@ -162,12 +170,12 @@ class FloatNarrow(PipelinedUnit):
         form = s.format
         base = Signal(18)
         with m.Switch(form):
-            for chosen, (fraction_bits, *_) in _FACTS.items():
+            for chosen, (fraction_bits, *_) in facts.items():
                 with m.Case(chosen.value):
                     m.d.comb += base.eq(s.exponent << fraction_bits)
         code = bind(m, "code", base + s.count)
-        largest = _table(m, "largest", form, lambda facts: facts[2])
-        canonical = _table(m, "canonical", form, lambda facts: facts[3])
+        largest = _table(m, "largest", form, facts, lambda fact: fact[2])
+        canonical = _table(m, "canonical", form, facts, lambda fact: fact[3])
         beyond = bind(m, "beyond", code > largest)
         lost = beyond & ~s.saturate & (form == _F.FP8_E4M3FN.value)
         nan = bind(m, "nan", s.nan | lost)
@@ -180,9 +188,11 @@ class FloatNarrow(PipelinedUnit):
         return m
 
 
-def _table(m, name, form, fact):
-    """A signal with one of the facts of the format, by its code."""
-    values = {chosen.value: fact(facts) for chosen, facts in _FACTS.items()}
+def _table(m, name, form, facts, fact):
+    """A signal with one of the facts of the format, by its code; a constant where all are equal."""
+    values = {chosen.value: fact(found) for chosen, found in facts.items()}
+    if len(set(values.values())) == 1:
+        return Const(*set(values.values()))
     chosen = Signal(range(max(values.values()) + 1), name=name)
     with m.Switch(form):
         for code, value in values.items():

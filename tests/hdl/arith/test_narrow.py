@@ -233,10 +233,25 @@ def test_known_narrowing(combinational, name):
     assert_same(narrow(combinational, F.BF16, [x]), [expected], i=x)
 
 
+@pytest.mark.parametrize("chosen", [(F.BF16,), (F.BF16, F.FP16), (F.FP8_E5M2, F.FP8_E4M3FN)])
+def test_a_unit_of_fewer_formats_narrows_to_them(chosen):
+    unit = compile_unit(FloatNarrow(formats=chosen))
+    for saturate, form in enumerate(chosen):
+        x = words(form, SEED + 6)
+        got = narrow(unit, form, x, saturate=saturate)
+        assert_same(got, nearest(form, x, saturate), seed=SEED + 6, i=x)
+        random = random_words(x.size)
+        got = narrow(unit, form, x, saturate=saturate, random=random)
+        assert_same(got, stochastic(form, x, random, saturate), seed=SEED + 6, i=x, random=random)
+
+
 def test_parameters_are_checked():
     for bad in (16, 33, "24"):
         with pytest.raises(ValueError, match="random_bits must be an integer from 24 to 32"):
             FloatNarrow(random_bits=bad)
+    for bad in ((), (1,)):
+        with pytest.raises(ValueError, match="formats must be some of NarrowFormat"):
+            FloatNarrow(formats=bad)
 
 
 @pytest.mark.nightly
