@@ -18,8 +18,8 @@ ANY = np.inf
 BARS = {
     Function.COPY: (0, 0, 0),
     Function.RELU: (0, 0, 0),
-    Function.EXP: (0.95, 4.0e-8, 0),
-    Function.LOG: (ANY, 4.2e-8, 0),
+    Function.EXP: (0.95, 4.1e-8, 0),
+    Function.LOG: (ANY, 4.3e-8, 0),
     Function.SQRT: (0.6, 3.6e-8, 0),
     Function.RSQRT: (0.72, 4.3e-8, 0),
     Function.RECIPROCAL: (0.88, 5.3e-8, 0),
