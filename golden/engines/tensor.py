@@ -75,7 +75,7 @@ class TensorEngine:
 
     def _codes(self, access):
         """A copy of the codes [K, elements]; of pairs [K, elements, 2]."""
-        codes = np.array(access.view(self._memories[access.space]))
+        codes = np.array(access.view(self._memories[access.space]), order="C")
         shape = (access.partitions, access.elements)
         if access.pairs:
             return codes.view(f"u{access.dtype.itemsize}").reshape(*shape, 2)
