@@ -36,7 +36,7 @@ def power(a, b) -> Float32Array:
     whole, odd = _integer(b)
     result = np.where(np.signbit(a) & odd, np.negative(result), result)
     root = (a < 0) & np.isfinite(a) & np.isfinite(b) & ~whole
-    result = np.where(root | np.isnan(a) | np.isnan(b), NAN, result)
+    result = np.where(root, NAN, result)  # NaNs have gone through log and the product
     return np.where((b == 0) | (a == 1), _ONE, result)
 
 

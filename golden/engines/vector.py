@@ -100,7 +100,8 @@ class VectorEngine:
 
     def rand_set_state(self, op):
         """The generators of the partitions of src0 continue from its words."""
-        self._generators.set(op.src0.partition, self._load(op.src0, raw=True))
+        words = load_words(self._memories[op.src0.space], op.src0)
+        self._generators.set(op.src0.partition, words)
 
     def rand_get_state(self, op):
         """dst = the states of its partitions."""
