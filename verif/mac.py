@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.arith.bf16_decode import Bf16Decode
+from hdl.arith.decode import FloatDecode, OperandFormat
 from hdl.arith.fp32_add import Fp32Add
 from hdl.arith.pe_mac import PeMultiply
 
@@ -21,11 +21,13 @@ class Bf16Product(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.decode_a = decode_a = Bf16Decode()
-        m.submodules.decode_b = decode_b = Bf16Decode()
+        m.submodules.decode_a = decode_a = FloatDecode(width=16)
+        m.submodules.decode_b = decode_b = FloatDecode(width=16)
         m.submodules.multiply = multiply = PeMultiply(stages=self.latency)
         m.d.comb += [
             decode_a.i.eq(self.a),
+            decode_a.format.eq(OperandFormat.BF16),
+            decode_b.format.eq(OperandFormat.BF16),
             decode_b.i.eq(self.b),
             multiply.a.eq(decode_a.o),
             multiply.b.eq(decode_b.o),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from golden.arith import float32, matmul
+from golden.arith import float32, formats, matmul
 from golden.arith.bfloat16 import narrow, widen
 from hdl.arith.operand import Operand
 from hdl.arith.pe_mac import PeMultiply
@@ -49,6 +49,10 @@ def column(mac, stationary, moving, active=None):
             active=active[row],
         ).o
     return partial.reshape(m, n)
+
+
+def chain(stationary, moving):
+    return matmul.chain(*(matmul.operand(x, formats.BF16) for x in (stationary, moving)))
 
 
 def codes_of(tile):
@@ -116,14 +120,14 @@ def test_an_unused_row_gives_minus_zero(product):
 def test_column_equals_golden_chain(mac):
     rng = np.random.default_rng(SEED)
     stationary, moving = (narrow(rng.standard_normal((128, n), np.float32)) for n in (30, 50))
-    expected = codes_of(matmul.chain(stationary, moving))
+    expected = codes_of(chain(stationary, moving))
     assert_same(column(mac, stationary, moving), expected, seed=SEED)
 
 
 def test_column_of_specials_equals_golden_chain(mac):
     rng = np.random.default_rng(SEED)
     stationary, moving = (random_codes(BF16, rng, 5 * n).reshape(5, n) for n in (100, 200))
-    expected = codes_of(matmul.chain(stationary, moving))
+    expected = codes_of(chain(stationary, moving))
     assert_same(column(mac, stationary, moving), expected, seed=SEED)
 
 
@@ -160,7 +164,7 @@ def test_padding_rows_leak_nothing(mac):
     ordinary = [narrow(rng.standard_normal((24, 40)).astype(np.float32)) for _ in range(2)]
     stationary[used], moving[used] = ordinary[0][used], ordinary[1][used]
     stationary[~used, 0] = 0x7FC1
-    expected = codes_of(matmul.chain(stationary[used], moving[used]))
+    expected = codes_of(chain(stationary[used], moving[used]))
     assert_same(column(mac, stationary, moving, active), expected, seed=SEED)
 
 
