@@ -15,10 +15,10 @@ STAMP   := $(VENV)/.ready
 export AMARANTH_USE_YOSYS := builtin
 export PYTHONHASHSEED := 0
 
-.PHONY: help setup sim test smoke nightly lint verilog report bench link-report formal wave docs clean
+.PHONY: help setup sim test smoke nightly lint verilog report bench link-report arith-report formal wave docs clean
 
 help: ## this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "  knobs: SIM=verilator|icarus CONFIG=tiny|small|medium|trn1|trn2 PROGRAM=path TEST=filter SEED=n WAVES=1"
 
 setup: $(STAMP) ## virtual environment with everything the project needs
@@ -57,6 +57,10 @@ bench: $(STAMP) ## speed of hardware, simulation, emission and golden model as r
 
 link-report: $(STAMP) ## efficiency, latency, goodput, area of a link in RTL simulation, plot in build/link
 	$(PY) -m sim.link_report
+
+arith-report: $(STAMP) ## cost of the arithmetic units, clock frequency of a PE over its stages; docs/arithmetic.md
+	$(PY) -m pip install --quiet -e '.[fmax]'
+	$(PY) -m sim.arith_report
 
 formal: $(STAMP) ## formal proofs (docs/formal.md): what holds, covers, mutants
 	$(PY) -m verif.formal

@@ -83,22 +83,19 @@ class Monotone(Addition):
     Every a <= b is a chain of such steps, and each sum of the chain is a number when those of its
     ends are, for only infinity less infinity is none.
 
-    a_bits, c_bits: bits of the fraction of a (and of its steps) and of c, those below are zero.
+    bits: of the fractions of a, b and c; those below are zero.
     """
 
-    def __init__(self, a_bits, c_bits, **options):
+    def __init__(self, bits, **options):
         super().__init__(**options)
-        self.a_bits, self.c_bits = a_bits, c_bits
+        self.bits = bits
 
     def elaborate(self, platform):
         m = Module()
         self.begin(m)
-        a, c = (
-            Cat(C(0, 23 - bits), word(m, name, bits + 9))
-            for name, bits in (("a", self.a_bits), ("c", self.c_bits))
-        )
-        a, c = bind(m, "whole_a", a), bind(m, "whole_c", c)
-        step = 1 << (23 - self.a_bits)
+        below = 23 - self.bits
+        a, c = (bind(m, f"whole_{name}", word(m, name, 32 - below) << below) for name in ("a", "c"))
+        step = 1 << below
         b = bind(m, "b", Mux(a == _NEGATIVE_ZERO, 0, Mux(a[SIGN], a - step, a + step)[:32]))
         low, high = self.add(m, "ac", a, c), self.add(m, "bc", b, c)
         numbers = bind(m, "numbers", ~(is_nan(a) | is_nan(b) | is_nan(low) | is_nan(high)))

@@ -24,12 +24,27 @@ class OneStep(NamedTuple):
     slow: bool = False
 
 
+_QUICK = (NarrowFormat.BF16, NarrowFormat.FP8_E4M3FN)
+"""Casts that are proved in the regression; the nightly run proves all."""
+
+
+def _monotone(bits, text, slow):
+    return OneStep(
+        name=f"add_order_{bits}",
+        build=lambda **options: Monotone(bits, **options),
+        size=f"any binary32 with {bits} bits of fraction",
+        slow=slow,
+        claims={"monotone": (f"Fp32Add: a <= b gives a + c <= b + c{text}", "near_only")},
+    )
+
+
 def _cast(form):
     name = getattr(formats, form.name).name
     return OneStep(
         name=f"narrow_{name}",
         build=lambda **options: Cast(form, **options),
         size="any binary32, to nearest and with any random bits, saturating or not",
+        slow=form not in _QUICK,
         claims={
             "monotone": (
                 f"FloatNarrow to {name}: a <= b gives codes in this order; NaN gives the canonical",
@@ -41,10 +56,6 @@ def _cast(form):
             ),
         },
     )
-
-
-def _monotone(a_bits, c_bits):
-    return lambda **options: Monotone(a_bits, c_bits, **options)
 
 
 ONE_STEP = (
@@ -63,6 +74,8 @@ ONE_STEP = (
             ),
         },
     ),
+    _monotone(4, "; both operands and steps are coarse, the adder is whole", slow=False),
+    _monotone(23, "", slow=True),
     *(_cast(form) for form in NarrowFormat),
     OneStep(
         name="decode",

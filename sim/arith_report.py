@@ -1,0 +1,188 @@
+"""`make arith-report`: what the arithmetic units cost, and how fast a PE is over its stages.
+
+    python -m sim.arith_report [--page] [unit | fmax ...]
+
+Synthesises each unit of `sim.arith_units` with Yosys for Xilinx 7 and places the PE of 1 to 8
+stages on an ECP5 (`sim.fmax`), writes docs/arithmetic.json, and from it and the docstrings of the
+units docs/arithmetic.md and docs/arithmetic-fmax.png.  With names only those are measured anew,
+with --page nothing is.  Exit status 1 when a figure misses its bar.
+"""
+
+import argparse
+import inspect
+import json
+import re
+import sys
+
+from tqdm import tqdm
+
+from hdl.emit import emit
+from sim.arith_units import UNITS
+from sim.build import ROOT
+from sim.fmax import SEEDS, curve
+from sim.report import synthesise, totals
+
+DATA = ROOT / "docs" / "arithmetic.json"
+PAGE = DATA.with_suffix(".md")
+PLOT = DATA.with_name("arithmetic-fmax.png")
+FUNCTIONS = DATA.with_name("functions.json")
+OUT = ROOT / "build" / "arith"
+KINDS = ("LUT", "FF", "DSP", "RAMB36", "RAMB18", "LUTRAM")
+FMAX_BAR, FMAX_STAGES = 65.0, 8
+"""MHz of a PE, at least, with this number of stages."""
+_TABLES = ("exp", "log", "sqrt", "rsqrt", "reciprocal")
+
+
+def measure(name):
+    """{kind: count, "stages", "latency", "rate"} of a unit of `UNITS`."""
+    unit = UNITS[name]
+    label = re.sub(r"\W+", "_", name.lower())
+    found = totals(synthesise(emit(unit.build(), label), label, OUT / label), label)
+    figures = {kind: found[kind] for kind in KINDS}
+    return figures | {"stages": unit.stages, "latency": unit.cycles, "rate": unit.rate}
+
+
+def misses(data):
+    """Texts of the figures that miss their bars, of those that are in `data`."""
+    texts = []
+    for name, figures in data["units"].items():
+        for kind, bar in UNITS[name].bars.items():
+            if figures[kind] > bar:
+                texts.append(f"{name}: {figures[kind]} {kind}, at most {bar} are allowed")
+    for point in data["fmax"]:
+        if point["stages"] == FMAX_STAGES and point["MHz"] < FMAX_BAR:
+            texts.append(f"PE of {FMAX_STAGES} stages: {point['MHz']} MHz, at least {FMAX_BAR}")
+    return texts
+
+
+def page(data):
+    """Text of docs/arithmetic.md."""
+    head = """\
+# Arithmetic units
+
+Written by `make arith-report` (`python -m sim.arith_report --page` from the figures of
+docs/arithmetic.json alone); do not edit. What every operation gives is defined in
+[numerics](numerics.md); the units equal `golden/arith` bit for bit, and what is
+[proved](formal.md) of them holds for every operand.
+
+LUT6, flip-flops and DSP blocks by Yosys for Xilinx 7, with the stages that the preset `small` has
+(RAM: block RAMs of 18 kbit). Latency: cycles from operands to result; rate: results a cycle.
+Errors are against the exact result.
+
+| unit | computes | formats | error | LUT | bar | FF | DSP | RAM | stages | latency | rate |
+|---|---|---|---|---|---|---|---|---|---|---|---|
+"""
+    lines = []
+    for name, f in data["units"].items():
+        unit = UNITS[name]
+        ram = 2 * f["RAMB36"] + f["RAMB18"]
+        cells = (name, f"`{unit.formula}`", unit.formats, _error(unit), f["LUT"])
+        cells += (unit.bars.get("LUT", ""), f["FF"], f["DSP"], ram)
+        cells += (f["stages"], f["latency"], f["rate"])
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    text = head + "\n".join(lines) + "\n\n## Clock frequency of a PE\n\n"
+    text += f"""\
+On an ECP5 (LFE5U-25F-6) by Yosys and nextpnr, out of context, the slowest of {len(SEEDS)}
+placements; the sum goes from PE to PE as in a column. Bar: {FMAX_BAR:g} MHz at {FMAX_STAGES}
+stages. Faster devices are faster throughout; what the curve shows is what a stage is worth.
+
+| stages | multiplier | adder | MHz | LUT4 | FF |
+|---|---|---|---|---|---|
+"""
+    keys = ("stages", "multiply", "add", "MHz", "LUT4", "FF")
+    for point in data["fmax"]:
+        text += "| " + " | ".join(str(point[key]) for key in keys) + " |\n"
+    text += f"\n![MHz over stages]({PLOT.name})\n\n## What the units promise\n"
+    told = set()
+    for name, unit in UNITS.items():
+        part = type(unit.build())
+        if part not in told:
+            told.add(part)
+            where = f"../{part.__module__.replace('.', '/')}.py"
+            text += f"\n### [`{part.__name__}`]({where}): {name}\n\n{_promise(part)}\n"
+    return text
+
+
+def _promise(part):
+    """A docstring up to its list of parameters or members."""
+    text = inspect.getdoc(part) or ""
+    return re.split(r"\n(?:Parameters|Members|Attributes)\n-+\n", text)[0].strip()
+
+
+def _error(unit):
+    if unit.error != "{functions}":
+        return unit.error
+    found = json.loads(FUNCTIONS.read_text())
+    worst = []
+    for name in _TABLES:
+        facts = found[name]["fp32"]
+        # Beside a zero of the function ulps say nothing.
+        beside_zero = facts["worst"] > 100
+        error = f"{facts['absolute']:.1e} absolute" if beside_zero else f"{facts['worst']:.2f} ulp"
+        worst.append(f"{name} {error}")
+    return ", ".join(worst) + " ([functions](functions.md))"
+
+
+def plot(points, path):
+    """MHz over stages."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(7, 4))
+    stages, rates = zip(*((point["stages"], point["MHz"]) for point in points), strict=True)
+    axes.plot(stages, rates, "o-")
+    for point in points:
+        text = f"{point['multiply']} + {point['add']}"
+        at = (point["stages"], point["MHz"])
+        axes.annotate(text, at, xytext=(0, -14), textcoords="offset points", ha="center")
+    axes.axhline(
+        FMAX_BAR,
+        color="gray",
+        linestyle="--",
+        label=f"bar at {FMAX_STAGES} stages: {FMAX_BAR:g} MHz",
+    )
+    axes.set_xlabel("register stages of a PE (multiplier + adder)")
+    axes.set_ylabel("MHz")
+    axes.set_ylim(0)
+    axes.set_title("Processing element on an ECP5, speed grade 6")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(prog="python -m sim.arith_report", description="Figures.")
+    known = [*UNITS, "fmax"]
+    parser.add_argument("--page", action="store_true", help="only write the page anew")
+    parser.add_argument("names", nargs="*", metavar="unit", help=f"of {', '.join(known)}")
+    options = parser.parse_args(arguments)
+    for name in options.names:
+        if name not in known:
+            parser.error(f"no unit {name!r}; there are {', '.join(known)}")
+    data = json.loads(DATA.read_text()) if DATA.exists() else {"units": {}, "fmax": []}
+    if not options.page:
+        for name in tqdm(options.names or known, disable=not sys.stderr.isatty(), leave=False):
+            if name == "fmax":
+                data["fmax"] = curve(OUT / "fmax")
+                plot(data["fmax"], PLOT)
+            else:
+                data["units"][name] = measure(name)
+        data["units"] = {name: data["units"][name] for name in UNITS if name in data["units"]}
+        DATA.write_text(json.dumps(data, indent=1) + "\n")
+    PAGE.write_text(page(data))
+    for name, figures in data["units"].items():
+        print(f"{name:18}" + "".join(f"{kind:>8} {figures[kind]:>4}" for kind in KINDS[:3]))
+    for point in data["fmax"]:
+        print(f"PE of {point['stages']} stages: {point['MHz']} MHz")
+    missed = misses(data)
+    for text in missed:
+        print(f"error: {text}", file=sys.stderr)
+    return int(bool(missed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
