@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
+from hdl.scalar.lane import LaneTiming
+from isa.address_map import Sequencer
 from isa.dtypes import DType
 from isa.fields import Function, Space
+from isa.functions import PROGRAMS
 from isa.instructions import BY_NAME
 from verif.lane_bench import lane_bench
 from verif.lane_model import assert_run
@@ -15,6 +18,10 @@ STAGES = (1, 4)
 LIMIT = 60_000
 SBUF, PSUM = Space.SBUF, Space.PSUM
 ONE, HALF, MINUS_TWO = 0x3F800000, 0x3F000000, 0xC0000000
+
+
+def assert_scalar(run, program, sbuf, psum):
+    assert_run(run, program, sbuf, psum, Sequencer.SCALAR)
 
 
 def random_run(seed, stages, length, *, max_elements=40, name="tiny"):
@@ -37,7 +44,7 @@ def random_run(seed, stages, length, *, max_elements=40, name="tiny"):
         issue_gap=int(rng.choice([0, 4, 25])),
         seed=seed + 1,
     )
-    assert_run(run, program, sbuf, psum)
+    assert_scalar(run, program, sbuf, psum)
     return program, (sbuf, psum), run
 
 
@@ -77,7 +84,7 @@ def flat(space, offset, count, *, dtype=DType.FP32, partition=0, partition_count
     )
 
 
-def activation(src0, dst, func=Function.COPY, *, imm0=ONE, imm1=0, **columns):
+def activation(src0, dst, func=Function.COPY, *, imm0=ONE, imm1=0, **options):
     return {
         "opcode": BY_NAME["activation"].opcode,
         "src0": src0,
@@ -85,7 +92,7 @@ def activation(src0, dst, func=Function.COPY, *, imm0=ONE, imm1=0, **columns):
         "func": int(func),
         "imm0": imm0,
         "imm1": imm1,
-        **columns,
+        **options,
         "elements": int(np.prod(src0["count"])),
     }
 
@@ -113,7 +120,7 @@ def test_every_pair_of_quadrants():
         for target in range(4)
     ]
     run, *memories = run_directed(program)
-    assert_run(run, program, *memories)
+    assert_scalar(run, program, *memories)
 
 
 @pytest.mark.parametrize("stages", STAGES)
@@ -136,7 +143,7 @@ def test_chains_of_dependent_instructions(stages, count):
     ] * 8
     for gap in (0, 4):
         run, *memories = run_directed(program, stages=stages, issue_gap=gap)
-        assert_run(run, program, *memories)
+        assert_scalar(run, program, *memories)
 
 
 @pytest.mark.parametrize("stages", STAGES)
@@ -171,7 +178,7 @@ def test_reports_are_true(stages, late):
             issue_gap=(0, 4)[seed % 2],
         )
         clean, *_ = run_directed(program, stages=stages, seed=seed)
-        assert_run(clean, program, sbuf, psum)
+        assert_scalar(clean, program, sbuf, psum)
         for i, kept in zip(program, run.kept, strict=True):
             assert (kept == clean.sbuf[:, i["dst"]["low"] : i["dst"]["high"]]).all()
 
@@ -218,3 +225,51 @@ def test_short_instructions_stay_below_the_start_up(stages):
             run.completed[-1] - run.completed[3]
             <= 16 * lane_bench("scalar", stages).config.start_up_cycles
         )
+
+
+@pytest.mark.parametrize("stages", STAGES)
+def test_a_function_of_steps_back_to_back(stages):
+    """n cycles an element in full batches; a last batch takes the latency of a lane a step."""
+    for function in (Function.SQUARE, Function.SILU, Function.GELU):
+        n, shortest = len(PROGRAMS[function]), LaneTiming(stages).result + 1
+        for count, cycles in ((64, n * 64), (36, n * 32 + (n - 1) * max(4, shortest) + 4)):
+            program = [activation(flat(SBUF, 0, count), flat(SBUF, 1024, count), function)] * 12
+            run, *memories = run_directed(program, stages=stages, issue_gap=4)
+            assert_scalar(run, program, *memories)
+            assert (np.diff(run.completed[3:]) == cycles).all()
+
+
+def state_of(partitions, seed):
+    return np.random.default_rng(seed).integers(0, 1 << 32, (partitions, 6), np.uint32)
+
+
+@pytest.mark.parametrize("stages", STAGES)
+@pytest.mark.parametrize("deny", [0, 120])
+def test_random_states_between_functions(stages, deny):
+    """Words that look like NaNs go in and come out; functions beside them are not disturbed."""
+    get, set_ = ({"opcode": BY_NAME[f"rand_{verb}_state"].opcode} for verb in ("get", "set"))
+    words = {"dtype": DType.UINT32}
+    x, y = flat(SBUF, 0, 40), flat(SBUF, 256, 40, dtype=DType.BF16)
+    program = [
+        activation(x, y, Function.SILU),
+        {**get, "dst": flat(SBUF, 512, 6, **words), "elements": 6},
+        activation(x, y, Function.COPY, stochastic=1),
+        {**set_, "src0": flat(SBUF, 600, 6, **words), "elements": 6},
+        {**get, "dst": flat(PSUM, 512, 6, **words), "elements": 6},
+        activation(x, y, Function.TANH, stochastic=1),
+        {**get, "dst": flat(PSUM, 544, 6, **words), "elements": 6},
+        {**set_, "src0": flat(SBUF, 512, 6, **words), "elements": 6},
+        {**get, "dst": flat(PSUM, 576, 6, **words), "elements": 6},
+    ]
+    bench = lane_bench("scalar", stages)
+    sbuf, psum = random_memories(np.random.default_rng(3), bench.config)
+    state = state_of(bench.config.partitions, 4)
+    state[:, ::2] = np.array([0x7F800001, 0xFFC00000, 0x80000001], np.uint32)
+    sbuf[:, 600:624] = state.view(np.uint8)
+    run = bench.run(program, sbuf, psum, cycle_limit=LIMIT, deny_read=deny, deny_write=deny)
+    assert_scalar(run, program, sbuf, psum)
+    assert (run.psum[:, 512:536] == state.view(np.uint8)).all()
+    reset = np.array([123456789, 362436069, 521288629, 88675123, 5783321, 6615241], np.uint32)
+    assert (run.sbuf[:, 512:536] == reset.view(np.uint8)).all()
+    assert (run.psum[:, 544:568] != state.view(np.uint8)).any()
+    assert (run.psum[:, 576:600] == reset.view(np.uint8)).all()
