@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from celosia.programs.library import PROGRAMS
-from golden.arith import bfloat16, matmul
+from golden.arith import convert, matmul
+from golden.arith.formats import BF16
 from golden.semaphores import Semaphores
 from sim import rtl
 from sim.golden import run_golden
@@ -47,11 +48,11 @@ def dropped_accumulation(monkeypatch):
 
 
 def truncating_narrowing(monkeypatch):
-    monkeypatch.setattr(
-        bfloat16,
-        "narrow",
-        lambda x: (np.asarray(x, np.float32).view(np.uint32) >> 16).astype(np.uint16),
-    )
+    def truncated(x, form, **_):
+        assert form is BF16
+        return (np.asarray(x, np.float32).view(np.uint32) >> 16).astype(np.uint16)
+
+    monkeypatch.setattr(convert, "narrow", truncated)
 
 
 def extra_semaphore_update(monkeypatch):

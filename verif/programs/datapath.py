@@ -1,14 +1,19 @@
 """Random datapath instructions, every optional field at random."""
 
 from isa.address_map import Sequencer
-from isa.dtypes import DType
-from isa.fields import AluOp, Function, Space
+from isa.check_operands import STATE_WORDS
+from isa.dtypes import NARROW, DType
+from isa.fields import AluOp, Function
 from isa.pattern import AccessPattern
 from isa.values import Bits
+from verif.programs.matmul import Matmul
 from verif.programs.spec import Spec, box_of
 from verif.vectors import FP32, corner_codes
 
-_BINARY = (AluOp.ADD, AluOp.SUBTRACT, AluOp.MULTIPLY, AluOp.MAX, AluOp.MIN)
+_SCANNED = (AluOp.ADD, AluOp.SUBTRACT, AluOp.MULTIPLY, AluOp.MAX, AluOp.MIN)
+_RAW = tuple(op for op in AluOp if op.raw)
+_SLOW = (AluOp.DIVIDE, AluOp.POWER)
+_FAST = tuple(op for op in AluOp if not op.raw and op not in (AluOp.BYPASS, *_SLOW))
 _CORNERS = corner_codes(FP32).tolist()
 _REPEATS = 0.15
 
@@ -22,14 +27,15 @@ class Datapath:
         self._patterns = patterns
         self._areas = areas
         self._largest = largest
-        self._stationary = None
+        self._matmul = Matmul(config, rng, patterns, areas, self._elements)
 
     def specs(self, sequencer):
         """One or several instructions of that engine, in order."""
         if sequencer == Sequencer.TENSOR:
-            return self._matmul()
+            return self._matmul.specs()
+        states = (self._set_state, self._get_state)
         if sequencer == Sequencer.SCALAR:
-            return [self._retry(self._activation)]
+            return [self._retry(self._rng.choice((*(self._activation,) * 12, *states)))]
         makers = (
             self._tensor_tensor,
             self._tensor_scalar,
@@ -37,14 +43,16 @@ class Datapath:
             self._tensor_copy,
             self._tensor_reduce,
             self._memset,
+            self._scan,
+            self._rng.choice(states),
         )
         return [self._retry(self._rng.choice(makers))]
 
     def no_work(self, sequencer):
         """An instruction with a count of 0 and otherwise any values."""
-        rng, kept = self._rng, self._stationary
+        rng, kept = self._rng, self._matmul.stationary
         spec = self.specs(sequencer)[-1]
-        self._stationary = kept  # what does no work is not loaded
+        self._matmul.stationary = kept  # what does no work is not loaded
         slots = [name for name, v in spec.arguments.items() if isinstance(v, AccessPattern)]
         slot = rng.choice(slots)
         pattern = spec.arguments[slot]
@@ -61,7 +69,7 @@ class Datapath:
         """One instruction that leaves the stationary tile alone, or None."""
         if sequencer != Sequencer.TENSOR:
             return self.specs(sequencer)[0]
-        return self._retry(self._multiply_moving) if self._stationary else None
+        return self._matmul.multiply() if self._matmul.stationary else None
 
     def bits(self):
         """FP32 bits over the full range, specials and ordinary numbers."""
@@ -79,9 +87,9 @@ class Datapath:
         rng = self._rng
         return rng.choice((1, rng.randint(1, 9), rng.randint(1, self._largest)))
 
-    def _operand(self, partitions, elements, *, repeats=0.0, dims=None, dtype=None, spaces=None):
+    def _operand(self, partitions, elements, *, repeats=0.0, dims=None, dtype=None):
         patterns, rng = self._patterns, self._rng
-        area = rng.choice([a for a in self._areas if spaces is None or a.space in spaces])
+        area = rng.choice(self._areas)
         counts = patterns.counts(elements, dims)
         place = (patterns.start(partitions), partitions)
         return patterns.pattern(
@@ -117,17 +125,35 @@ class Datapath:
                 return None
             arguments[name_of_column] = value
             reads += boxes
+        exact = name == "tensor_copy" and operands["src0"].dtype == dst.dtype
+        if not exact and not AluOp(arguments.get("op0", AluOp.BYPASS)).raw:
+            arguments |= self._rounding(dst)
         return Spec(name, {**operands, **arguments}, reads, [box_of(dst)])
 
+    def _rounding(self, dst):
+        """Options for a result in this pattern."""
+        if dst.dtype not in NARROW:
+            return {}
+        return {name: self._rng.random() < 0.4 for name in ("sat", "stochastic")}
+
+    def _operators(self):
+        """A first and a second operator for the same kind of data."""
+        rng = self._rng
+        if rng.random() < 0.3:
+            return rng.choice(_RAW), rng.choice((AluOp.BYPASS, *_RAW))
+        first = rng.choice(_SLOW) if rng.random() < 0.1 else rng.choice(_FAST)
+        return first, rng.choice((AluOp.BYPASS, *_FAST))
+
     def _tensor_tensor(self):
-        op = self._rng.choice(_BINARY)
+        op, _ = self._operators()
         return self._same("tensor_tensor", ("src0", "src1"), {"op0": op})
 
     def _tensor_scalar(self):
         rng = self._rng
+        first, second = self._operators()
         options = {
-            "op0": rng.choice(_BINARY),
-            "op1": rng.choice((AluOp.BYPASS, *_BINARY)),
+            "op0": first,
+            "op1": second,
             "reverse0": rng.random() < 0.5,
             "reverse1": rng.random() < 0.5,
         }
@@ -138,7 +164,27 @@ class Datapath:
 
     def _activation(self):
         func = self._rng.choice(tuple(Function))
-        return self._same("activation", ("src0",), {"func": func}, ("scale", "bias"))
+        options = {"func": func, "imm2": self.bits()}
+        return self._same("activation", ("src0",), options, ("scale", "bias"))
+
+    def _scan(self):
+        options = {name: self._rng.choice(_SCANNED) for name in ("op0", "op1")}
+        return self._same("tensor_tensor_scan", ("src0", "src1"), options, ("initial",))
+
+    def _set_state(self):
+        return self._state("rand_set_state", "src0")
+
+    def _get_state(self):
+        return self._state("rand_get_state", "dst")
+
+    def _state(self, name, slot):
+        partitions = self._patterns.partition_count()
+        repeats = _REPEATS if slot == "dst" else 0.4
+        words = self._operand(partitions, STATE_WORDS, repeats=repeats, dtype=DType.UINT32)
+        if words is None:
+            return None
+        boxes = [box_of(words)]
+        return Spec(name, {slot: words}, *((boxes, []) if slot == "src0" else ([], boxes)))
 
     def _tensor_reduce(self):
         rng = self._rng
@@ -153,7 +199,11 @@ class Datapath:
         dst = self._operand(partitions, groups, repeats=_REPEATS)
         if dst is None or box_of(dst).meets(box_of(src)):
             return None
-        options = {"op0": rng.choice((AluOp.ADD, AluOp.MAX)), "reduce_dims": 4 - kept}
+        options = {
+            "op0": rng.choice((AluOp.ADD, AluOp.MAX, AluOp.MIN)),
+            "reduce_dims": 4 - kept,
+            **self._rounding(dst),
+        }
         return Spec(
             "tensor_reduce", {"src0": src, "dst": dst, **options}, [box_of(src)], [box_of(dst)]
         )
@@ -162,39 +212,5 @@ class Datapath:
         dst = self._operand(self._patterns.partition_count(), self._elements(), repeats=_REPEATS)
         if dst is None:
             return None
-        return Spec("memset", {"dst": dst, "imm0": self.bits()}, [], [box_of(dst)])
-
-    # tensor engine
-
-    def _matmul(self):
-        found = []
-        if self._stationary is None or self._rng.random() < 0.7:
-            for _ in range(self._rng.choice((1, 1, 1, 2))):
-                found.append(self._retry(self._load_stationary))
-        if self._rng.random() < 0.95:
-            for _ in range(self._rng.choice((1, 1, 2, 3))):
-                found.append(self._retry(self._multiply_moving))
-        return found or self._matmul()
-
-    def _load_stationary(self):
-        k, m = self._patterns.partition_count(), self._patterns.partition_count()
-        src = self._operand(k, m, repeats=0.2, dtype=DType.BF16, spaces=(Space.SBUF,))
-        if src is None:
-            return None
-        self._stationary = (k, m)
-        return Spec("load_stationary", {"src0": src}, [box_of(src)], [])
-
-    def _multiply_moving(self):
-        rng, (k, m) = self._rng, self._stationary
-        n = min(self._elements(), self._config.max_moving)
-        src = self._operand(k, n, repeats=0.3, dtype=DType.BF16, spaces=(Space.SBUF,))
-        dst = self._operand(m, n, repeats=_REPEATS, dtype=DType.FP32, spaces=(Space.PSUM,))
-        if src is None or dst is None:
-            return None
-        low, high = dst.bounding_box()
-        bank = self._config.psum_bank_bytes
-        if low // bank != (high - 1) // bank:
-            return None
-        options = {"accumulate": rng.random() < 0.6}
-        reads = [box_of(src)]
-        return Spec("multiply_moving", {"src0": src, "dst": dst, **options}, reads, [box_of(dst)])
+        options = {"imm0": self.bits(), **self._rounding(dst)}
+        return Spec("memset", {"dst": dst, **options}, [], [box_of(dst)])

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from isa.address_map import SEQUENCERS, Sequencer
+from isa.dtypes import DType
 from isa.fields import Condition, RegOp
 from isa.geometry import LOOP_DEPTH
 from isa.pattern import AccessPattern
@@ -152,11 +153,14 @@ class Flow:
         pattern = spec.arguments.get("src0")
         if times < 2 or not isinstance(pattern, AccessPattern) or rng.random() < 0.4:
             return spec, placer.substitute(sequencer, spec.arguments), None
-        low, high = pattern.bounding_box()
+        # A pair of bytes lies like an element of two.
+        pairs = spec.arguments.get("double_row")
+        lying = pattern.with_(dtype=DType.UINT16) if pairs else pattern
+        low, high = lying.bounding_box()
         area = next(
             a for a in self._areas if a.space == pattern.space and a.low <= low and high <= a.high
         )
-        size = pattern.dtype.itemsize
+        size = lying.dtype.itemsize
         step = (area.high - high) // (times - 1) // size * size
         step = min(step, rng.choice((size, 4 * size, step)))
         box = Box(int(pattern.space), *pattern.partitions, low, high + step * (times - 1))

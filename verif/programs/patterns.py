@@ -29,8 +29,9 @@ class Patterns:
         self._rng = rng
 
     def dtype(self):
-        """One of the element types."""
-        return self._rng.choice((DType.FP32, DType.BF16))
+        """One of the element types, half the time one of those that most programs use."""
+        usual = (DType.FP32, DType.FP32, DType.BF16)
+        return self._rng.choice(self._rng.choice((usual, tuple(DType))))
 
     def partition_count(self):
         """1 to P, often all."""

@@ -65,7 +65,9 @@ class Registers:
     def substitute(self, sequencer, arguments, rate=0.12):
         """`arguments` with some values moved to held registers, which are loaded here."""
         return {
-            name: self._substituted(sequencer, value, rate) for name, value in arguments.items()
+            # imm2 cannot be in a register.
+            name: value if name == "imm2" else self._substituted(sequencer, value, rate)
+            for name, value in arguments.items()
         }
 
     def _substituted(self, sequencer, value, rate):
