@@ -108,6 +108,7 @@ def test_words_pass_unchanged(stages):
         activation(Function.COPY, x),
         no_source(6),
         activation(Function.SIN, x),
+        no_source(6),
     ]
     for deny in (0, 120):
         found, _ = scalar_bench(stages).run(works, deny_source=deny, deny_result=deny)
