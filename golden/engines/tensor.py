@@ -54,7 +54,8 @@ class TensorEngine:
         """dst = tile or old + tile. Columns that share PSUM words accumulate in order of the
         columns.
         """
-        tile = self._product(_operand(self._codes(op.src0), op))
+        assert self.stationary is not None, "the checks refuse a multiply before any load"
+        tile = _product(self.stationary, _operand(self._codes(op.src0), op))
         dst = op.dst
         place = dst.view(self._memories[dst.space])
         if not op.options["accumulate"]:
@@ -64,14 +65,6 @@ class TensorEngine:
             place[...] = matmul.accumulate(old, tile).view(np.uint32).reshape(place.shape)
         else:
             self._accumulate_in_order(place, dst, tile)
-
-    def _product(self, moving):
-        stationary = self.stationary
-        if stationary.transpose:
-            return matmul.transpose(stationary.tile, moving)
-        if stationary.double_row:
-            return matmul.chain_double_row(stationary.tile, moving)
-        return matmul.chain(stationary.tile, moving)
 
     def _codes(self, access):
         """A copy of the codes [K, elements]; of pairs [K, elements, 2]."""
@@ -87,6 +80,14 @@ class TensorEngine:
             index = (slice(None), *np.unravel_index(columns, place.shape[1:]))
             old = np.ascontiguousarray(place[index]).view(np.float32)
             place[index] = matmul.accumulate(old, tile[:, columns]).view(np.uint32)
+
+
+def _product(stationary, moving):
+    if stationary.transpose:
+        return matmul.transpose(stationary.tile, moving)
+    if stationary.double_row:
+        return matmul.chain_double_row(stationary.tile, moving)
+    return matmul.chain(stationary.tile, moving)
 
 
 def _operand(codes, op):
