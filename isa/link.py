@@ -32,8 +32,8 @@ WINDOW = 511
 CREDIT_BITS = 12
 NO_PACKET = 63
 """Value of `first` in a flit in which no packet begins."""
-REPLAY_FLITS = 2
-"""Short REPLAY flits in front of a replay."""
+REPLAY_FLITS = 1
+"""Short REPLAY flits in front of a replay; one that is hit is asked for again."""
 ATTEMPTS = 4
 """Replays without progress before RECOVERY, recoveries without progress before a narrower width."""
 
