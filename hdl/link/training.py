@@ -98,7 +98,8 @@ class Training(wiring.Component):
     ----------
     link : LinkConfig
     restart_cycles : int
-        Silence in FAILED, and in DISABLED by the peer, before `auto_restart` begins anew.
+        Silence in FAILED, and in DISABLED by the peer, before `auto_restart` begins anew; half of
+        `timeout` if that is less.
 
     Members
     -------
@@ -155,6 +156,7 @@ class Training(wiring.Component):
             session.renew.eq(self._initialise),
             self.session.eq(session.session),
             self.epoch.eq(session.epoch),
+            round_trip.clear.eq(self.clear),
             round_trip.frame_valid.eq(self.frame_valid),
             round_trip.frame.eq(self.frame),
             round_trip.measure.eq(self._is(LinkState.TS1, LinkState.TS2)),
@@ -199,15 +201,11 @@ class Training(wiring.Component):
                 self._go(LinkState.RECOVERY)
         self._software()
 
-        # State that flits may have changed is of no use to a peer that starts from nothing: a
-        # fresh link that does not come up is made fresh once more.
         first, lost_state = Signal(), Signal()
         m.d.comb += [
             first.eq(elapsed == 0),
             lost_state.eq(self._is(*_LOST)),
-            self._initialise.eq(
-                self._is(LinkState.RESET) | self._peer_lost | (was_data & ~in_data & self.fresh)
-            ),
+            self._initialise.eq(self._is(LinkState.RESET) | self._peer_lost),
             self.unlock.eq((self._is(LinkState.RESET, LinkState.RECOVERY)) & first),
             self.recoveries.eq(self._is(LinkState.RECOVERY) & first),
         ]
@@ -216,6 +214,12 @@ class Training(wiring.Component):
             self.failed.eq(lost_state),
             self.initialisations.eq(self._initialise),
         ]
+        # The peer may be ACTIVE from here on and send: its state and ours belong together, also
+        # when the rest of the way up fails.
+        with m.If(self._is(LinkState.CREDIT_INIT)):
+            m.d.sync += self.fresh.eq(0)
+        with m.Elif(self._is(LinkState.TS2)):
+            m.d.sync += self._agreed_fresh.eq(self.fresh)
         with m.If(self._initialise):
             m.d.sync += self.fresh.eq(1)
         m.d.comb += [
@@ -249,6 +253,8 @@ class Training(wiring.Component):
         self._differs, self._peer_knows = Signal(), Signal()
         self._idle = Signal(range(STOP_CYCLES + 1))
         self._last_width = Signal(3)
+        self._agreed_fresh = Signal()
+        """`fresh` as both ends have told it in TS2; the frames in front of START still say so."""
 
     def _is(self, *states):
         return Cat(self.state == state for state in states).any()
@@ -350,7 +356,10 @@ class Training(wiring.Component):
                 self._go(LinkState.RESET)
 
     def _rested(self):
-        return self.auto_restart & (self._elapsed >= self.restart_cycles)
+        # Silence is at most half as long as DETECT: else two ends could miss each other for ever
+        half = self.timeout >> 1
+        silent = (self._elapsed >= self.restart_cycles) | (self._elapsed >= half)
+        return self.auto_restart & silent
 
     def _enabled(self):
         """DISABLED ends: at once by software, after a while if the peer asked for it."""
@@ -440,7 +449,7 @@ class Training(wiring.Component):
 
     def _active(self):
         m = self._m
-        m.d.sync += [self.fresh.eq(0), self._last_width.eq(self.rx_width)]
+        m.d.sync += self._last_width.eq(self.rx_width)
         m.d.comb += self.width_changes.eq(self.rx_width != self._last_width)
         self._go(LinkState.ACTIVE)
 
@@ -525,7 +534,7 @@ class Training(wiring.Component):
             frame.capability.eq(self.link.capability),
             frame.want.eq(self.rx_width),
             frame.epoch.eq(self.epoch),
-            frame.fresh.eq(self.fresh),
+            frame.fresh.eq(Mux(self._in_data, self._agreed_fresh, self.fresh)),
             frame.seen.eq(
                 self._is(LinkState.TS2, LinkState.CREDIT_INIT)
                 | (self._is(LinkState.TS1) & (self._agreement.agreed | self._differs))
