@@ -410,8 +410,9 @@ LINK_REGISTERS = (
     Register("SESSION", 0x00C, "ro", "own session; bits 0..1 of EPOCH give the epoch"),
     Register("EPOCH", 0x010, "ro", "own epoch"),
     Register("PEER", 0x014, "ro", "bits 0..3 version, 4..11 capability of the peer's last frame"),
-    Register("RTT", 0x018, "ro", "round trip in cycles: bits 0..15 last, 0 until measured in this session, "
-             "16..31 largest since CLEAR"),
+    Register("RTT", 0x018, "ro",
+             "round trip in cycles: bits 0..15 last, 0 until measured in this session, 16..31 "
+             "largest since CLEAR"),
     Register("RTT_MIN", 0x01C, "ro", "bits 0..15 smallest"),
     Register("TRAINING_TIMEOUT", 0x020, "rw",
              "cycles a training state may last, 256..2^24-1; a port that failed is silent for "
