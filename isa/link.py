@@ -32,8 +32,8 @@ WINDOW = 511
 CREDIT_BITS = 12
 NO_PACKET = 63
 """Value of `first` in a flit in which no packet begins."""
-REPLAY_FLITS = 2
-"""Short REPLAY flits in front of a replay."""
+REPLAY_FLITS = 1
+"""Short REPLAY flits in front of a replay; one that is hit is asked for again."""
 ATTEMPTS = 4
 """Replays without progress before RECOVERY, recoveries without progress before a narrower width."""
 
@@ -397,6 +397,8 @@ class Control(IntEnum):
 
 
 RESTART_CYCLES = 4096
+"""Most cycles of silence in FAILED: half of TRAINING_TIMEOUT if that is less, so that DETECT of one
+end always meets DETECT of the other for a quarter of it or more."""
 
 LINK_REGISTERS = (
     Register("CONTROL", 0x000, "rw", "Control bits; strobes read 0"),
@@ -408,10 +410,13 @@ LINK_REGISTERS = (
     Register("SESSION", 0x00C, "ro", "own session; bits 0..1 of EPOCH give the epoch"),
     Register("EPOCH", 0x010, "ro", "own epoch"),
     Register("PEER", 0x014, "ro", "bits 0..3 version, 4..11 capability of the peer's last frame"),
-    Register("RTT", 0x018, "ro", "round trip in cycles: bits 0..15 last, 16..31 largest"),
+    Register("RTT", 0x018, "ro",
+             "round trip in cycles: bits 0..15 last, 0 until measured in this session, 16..31 "
+             "largest since CLEAR"),
     Register("RTT_MIN", 0x01C, "ro", "bits 0..15 smallest"),
     Register("TRAINING_TIMEOUT", 0x020, "rw",
-             "cycles a training state may last, 256..2^24-1"),
+             "cycles a training state may last, 256..2^24-1; a port that failed is silent for "
+             "half of it, at most 4096"),
     Register("MIN_WIDTH", 0x024, "rw",
              "largest divisor of the width: 0 full, 1 half, 2 quarter"),
     Register("WEIGHTS", 0x028, "rw",

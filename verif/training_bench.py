@@ -27,8 +27,8 @@ RESTART_CYCLES = 100
 class Pair(Elaboratable):
     """Two machines; each has a reset of its own."""
 
-    def __init__(self, links):
-        self.ends = [Training(link, restart_cycles=RESTART_CYCLES) for link in links]
+    def __init__(self, links, restart_cycles):
+        self.ends = [Training(link, restart_cycles=restart_cycles) for link in links]
         self.resets = [Signal(name=f"reset{i}") for i in range(2)]
 
     def elaborate(self, platform):
@@ -71,8 +71,8 @@ class Bench:
     `rtt[i]`, `frames_sent[i]`, `taken[i]` (tokens accepted by end i).
     """
 
-    def __init__(self, *, delay=3, links=(LINK, LINK), timeout=None):
-        self.pair = Pair(links)
+    def __init__(self, *, delay=3, links=(LINK, LINK), timeout=None, restart_cycles=RESTART_CYCLES):
+        self.pair = Pair(links, restart_cycles)
         self.links, self.timeout = links, timeout
         self.lanes = [Direction(delay, links[0].lanes) for _ in range(2)]
         self.cycle = 0

@@ -79,7 +79,7 @@ class Training:
         self.reasons, self.counts = [], Counter()
         self.attempts, self.divisor = 0, 1
         self.receive_width = self.transmit_width = Width.FULL
-        self.rtt = 0
+        self._agreed_fresh = True
         self.lost = self.clear = self.unlock = False
         self._now = 0
         self._enter(LinkState.RESET)
@@ -106,7 +106,7 @@ class Training:
             "capability": self.link.capability,
             "want": self.receive_width,
             "epoch": self.epoch,
-            "fresh": int(self.fresh),
+            "fresh": int(self._agreed_fresh if self.is_data else self.fresh),
             "seen": int(self.state in (LinkState.TS2, *_DATA)),
             "session": self.session,
             "stamp": self._now & 0xFFFF,
@@ -148,10 +148,14 @@ class Training:
             self._started = False
         if state in (LinkState.FAILED, LinkState.DISABLED):
             self.lost = True
+        if state == LinkState.CREDIT_INIT:
+            # From here on the peer may be ACTIVE: its state and the own belong together
+            self._agreed_fresh, self.fresh = self.fresh, False
 
     def _anew(self):
         """Full initialisation: all state of the link is lost."""
         self.fresh, self.peer, self._stamp, self._stamped = True, None, None, 0
+        self.rtt = 0
         self.session = int(self.rng.integers(1 << 32))
         self.epoch = (self.epoch + 1) % 4
         self.clear = self.lost = True
@@ -239,7 +243,6 @@ class Training:
             self._retry(events.reasons[0])
         elif self._started and events.credits_known:
             self._enter(LinkState.ACTIVE)
-            self.fresh = False
 
     def _active(self, events):
         """A fault of the own receiver or transmitter counts as an attempt, what software or the
@@ -269,7 +272,7 @@ class Training:
 
     def _failed(self, events):
         final = self.reasons[-1] in (Reason.CAPABILITY, Reason.LANE_ORDER)
-        if self.auto_restart and not final and self._age >= RESTART_CYCLES:
+        if self.auto_restart and not final and self._age >= min(RESTART_CYCLES, self.timeout // 2):
             self._enter(LinkState.RESET)
 
     def _disabled(self, events):

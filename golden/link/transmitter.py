@@ -59,6 +59,8 @@ class Transmitter:
 
     owed: REPLAY flits; pointer: next flit of a replay, None outside one.  timer_restarts counts
     up whenever the replay timer starts anew; progress: acknowledgements that moved `base`.
+    copy_soon, copy_ready: the next flit of a replay can be announced, can be sent; a replay buffer
+    needs two cycles to find it, and whoever compares cycle by cycle says so here.
     counts: events by the names of COUNTERS.
     """
 
@@ -72,6 +74,7 @@ class Transmitter:
         self._entries = {}
         self.free_beats = link.replay_bytes // link.beat_bytes
         self.owed, self.pointer, self._rewind = 0, None, False
+        self.copy_soon = self.copy_ready = True
         self.failed = self.timer_restarts = self.progress = 0
         self.sending, self._stopping, self._command = False, False, Command.NONE
         self._work, self._announced = None, Format.SHORT
@@ -202,7 +205,8 @@ class Transmitter:
                 self.pointer, self._rewind = self.base, False
             return Work(Format.SHORT, FlitType.REPLAY)
         if replaying:
-            if self._entries[self.pointer].flit_format == Format.LONG:  # not announced
+            not_announced = self._entries[self.pointer].flit_format == Format.LONG
+            if not_announced or not self.copy_ready:
                 return Work(Format.SHORT, FlitType.CONTROL)
             return self._replayed()
         vc = self.arbiter.pick(self._eligible(Format.SHORT))
@@ -284,7 +288,8 @@ class Transmitter:
         if self.owed or self._stopping or nak_delayed:
             return Format.SHORT
         if self._is_replaying:
-            return self._entries[self.pointer].flit_format
+            is_at_hand = self.copy_soon or self._work.replayed
+            return self._entries[self.pointer].flit_format if is_at_hand else Format.SHORT
         self._long_vc = self.arbiter.pick(self._eligible(Format.LONG))
         if self._long_vc is None:
             return Format.SHORT

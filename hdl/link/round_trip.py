@@ -19,6 +19,8 @@ class RoundTrip(wiring.Component):
 
     Members
     -------
+    clear : In(1)
+        Pulse: what was measured is of another session.
     frame_valid, frame : In
         Good frame.
     measure : In(1)
@@ -26,7 +28,7 @@ class RoundTrip(wiring.Component):
     stamp, echo : Out(16)
         Fields of a frame that begins in this cycle.
     rtt : Out(16)
-        Last round trip in cycles, 0 before the first.
+        Last round trip in cycles, 0 until one has been measured since `clear`.
     rtt_valid : Out(1)
         Pulse with a new `rtt`.
     timer_cycles : Out(16)
@@ -36,6 +38,7 @@ class RoundTrip(wiring.Component):
     def __init__(self):
         super().__init__(
             {
+                "clear": In(1),
                 "frame_valid": In(1),
                 "frame": In(FRAME_LAYOUT),
                 "measure": In(1),
@@ -67,4 +70,6 @@ class RoundTrip(wiring.Component):
             m.d.sync += offset.eq(self.frame.stamp - self.stamp)
             with m.If(self.measure & self.frame.seen):
                 m.d.sync += [self.rtt.eq(self.stamp - self.frame.echo), self.rtt_valid.eq(1)]
+        with m.If(self.clear):
+            m.d.sync += [self.rtt.eq(0), self.rtt_valid.eq(0)]
         return m

@@ -6,7 +6,16 @@ from golden.link.arbiter import Arbiter
 from golden.link.credits import CreditCounter, CreditReturn
 from golden.link.flit import FLIT_BYTES, parse
 from golden.link.transmitter import Transmitter
-from isa.link import VCS, WINDOW, Command, FlitType, Format, LinkConfig, Reason
+from isa.link import (
+    REPLAY_FLITS,
+    VCS,
+    WINDOW,
+    Command,
+    FlitType,
+    Format,
+    LinkConfig,
+    Reason,
+)
 
 pytestmark = pytest.mark.smoke
 LINK = LinkConfig()
@@ -42,6 +51,10 @@ class Bench:
     def slots(self, count):
         return [self.flit()[1] for _ in range(count)]
 
+    def start(self):
+        """The REPLAY flits at the start of sending."""
+        assert self.types(REPLAY_FLITS) == [REPLAY] * REPLAY_FLITS
+
     def types(self, count):
         return [slot["type"] for slot in self.slots(count)]
 
@@ -55,8 +68,8 @@ class Bench:
 @pytest.mark.parametrize(("size", "lanes"), [(16, 4), (32, 8), (64, 16)])
 def test_replay_flits_come_first_then_control(size, lanes):
     bench = Bench(LinkConfig(beat_bytes=size, lanes=lanes))
-    slots = bench.slots(4)
-    assert [slot["type"] for slot in slots] == [REPLAY] * 2 + [CONTROL] * 2
+    slots = bench.slots(3)
+    assert [slot["type"] for slot in slots] == [REPLAY] + [CONTROL] * 2
     assert all(slot["sequence"] == 1023 for slot in slots)
     assert all(slot["first"] == 63 and slot["valid"] == 0 for slot in slots)
     assert all(slot["congestion"] == 1 and slot["epoch"] == 2 for slot in slots)
@@ -67,7 +80,7 @@ def test_short_flit_takes_at_most_three_granules_and_the_credit():
     bench.tx.credit(3, 32, 4, 0)
     bench.tx.credits[3].spend(126)
     bench.fill(3, 5)
-    bench.types(2)
+    bench.start()
     flit_format, slot, body = bench.flit()
     assert (flit_format, slot["type"], slot["valid"], slot["first"]) == (Format.SHORT, DATA, 2, 0)
     assert body == bytes([1]) * 16 + bytes([2]) * 16 + bytes(16)
@@ -80,7 +93,7 @@ def test_short_flit_takes_at_most_three_granules_and_the_credit():
 def test_long_flit_is_announced_and_always_full():
     bench = Bench()
     bench.fill(1, 42)
-    assert bench.slots(2)[-1]["next_format"] == Format.LONG
+    assert bench.slots(REPLAY_FLITS)[-1]["next_format"] == Format.LONG
     flit_format, slot, body = bench.flit()
     assert (flit_format, slot["valid"], slot["vc"], slot["first"]) == (Format.LONG, 39, 1, 0)
     assert body == b"".join(bytes([i + 1]) * 16 for i in range(39))
@@ -90,7 +103,7 @@ def test_long_flit_is_announced_and_always_full():
 def test_38_granules_go_in_short_flits():
     bench = Bench()
     bench.fill(1, 38)
-    bench.types(2)
+    bench.start()
     slots = bench.slots(14)
     assert [slot["valid"] for slot in slots] == [3] * 12 + [2, 0]
 
@@ -100,14 +113,14 @@ def test_long_needs_credit_for_all_of_it():
     bench.tx.credit(0, 32, 1, 32)
     bench.tx.credits[0].spend(90)
     bench.fill(0, 60)
-    assert bench.slots(2)[-1]["next_format"] == Format.SHORT
+    assert bench.slots(REPLAY_FLITS)[-1]["next_format"] == Format.SHORT
     bench.tx.credit(0, 33, 1, 32)
     assert bench.flit()[1]["next_format"] == Format.LONG, "39 left behind three of 42"
 
 
 def test_first_points_at_the_first_packet_that_begins():
     bench = Bench()
-    bench.types(2)
+    bench.start()
     bench.fill(0, 4)
     bench.fill(0, 1)
     bench.fill(0, 1)
@@ -116,26 +129,26 @@ def test_first_points_at_the_first_packet_that_begins():
 
 def test_poison_marks_the_flits_that_carry_it_also_when_replayed():
     bench = Bench()
-    bench.types(2)
+    bench.start()
     bench.fill(0, 3)
     bench.fill(0, 3, poison=True)
     assert [slot["poison"] for slot in bench.slots(3)] == [0, 1, 0]
     bench.tx.acknowledge(0, 1)
-    assert [slot["poison"] for slot in bench.slots(5)] == [0] * 3 + [1, 0]
+    assert [slot["poison"] for slot in bench.slots(4)] == [0] * 2 + [1, 0]
 
 
 def test_replay_repeats_number_and_payload_with_fresh_acknowledge():
     """LUNA cfb7440 (new number), 4861b9e (no retry mark), c660020 (payload of a drained source)."""
     bench = Bench()
-    bench.types(2)
+    bench.start()
     bench.fill(2, 9)
     sent = [bench.flit() for _ in range(3)]
     bench.expected = 77
     bench.tx.acknowledge(1, 1)
-    replay = [bench.flit() for _ in range(4)]
-    assert [slot["type"] for _, slot, _ in replay] == [REPLAY] * 2 + [DATA] * 2
-    assert [slot["sequence"] for _, slot, _ in replay] == [0] * 2 + [1, 2]
-    for (_, old, old_body), (_, new, new_body) in zip(sent[1:], replay[2:], strict=True):
+    replay = [bench.flit() for _ in range(3)]
+    assert [slot["type"] for _, slot, _ in replay] == [REPLAY] + [DATA] * 2
+    assert [slot["sequence"] for _, slot, _ in replay] == [0, 1, 2]
+    for (_, old, old_body), (_, new, new_body) in zip(sent[1:], replay[1:], strict=True):
         assert new_body == old_body
         kept = ("sequence", "vc", "first", "valid", "poison", "type", "payload")
         assert [new[name] for name in kept] == [old[name] for name in kept]
@@ -146,44 +159,43 @@ def test_replay_repeats_number_and_payload_with_fresh_acknowledge():
 def test_long_flits_are_announced_in_a_replay():
     bench = Bench()
     bench.fill(0, 78)
-    bench.types(4)
+    bench.types(3)
     bench.tx.acknowledge(0, 1)
-    slots = bench.slots(5)
-    assert [slot["next_format"] for slot in slots] == [0, 1, 1, 0, 0]
-    assert [slot["replayed"] for slot in slots] == [0] * 2 + [1, 1, 0]
+    slots = bench.slots(4)
+    assert [slot["next_format"] for slot in slots] == [1, 1, 0, 0]
+    assert [slot["replayed"] for slot in slots] == [0, 1, 1, 0]
 
 
 def test_announced_long_flit_goes_before_the_replay():
     bench = Bench()
     bench.fill(0, 39)
-    bench.types(2)
+    bench.start()
     bench.tx.acknowledge(0, 1)
-    slots = bench.slots(4)
-    assert [slot["type"] for slot in slots] == [DATA] + [REPLAY] * 2 + [DATA]
-    assert [slot["replayed"] for slot in slots] == [0] * 3 + [1]
+    slots = bench.slots(3)
+    assert [slot["type"] for slot in slots] == [DATA, REPLAY, DATA]
+    assert [slot["replayed"] for slot in slots] == [0, 0, 1]
 
 
 def test_nak_is_absorbed_while_replay_flits_are_owed_and_restarts_a_replay():
     """LUNA 58e0cc9: the same packet sent for ever."""
     bench = Bench()
-    bench.types(2)
+    bench.start()
     bench.fill(0, 9)
     bench.types(3)
     bench.tx.acknowledge(0, 1)
-    bench.types(1)
     bench.tx.acknowledge(0, 1)
     assert bench.types(2) == [REPLAY, DATA]
     bench.tx.acknowledge(1, 1)
-    slots = bench.slots(5)
-    assert [slot["type"] for slot in slots] == [REPLAY] * 2 + [DATA] * 2 + [CONTROL]
-    assert [slot["sequence"] for slot in slots] == [0] * 2 + [1, 2, 2]
+    slots = bench.slots(4)
+    assert [slot["type"] for slot in slots] == [REPLAY, DATA, DATA, CONTROL]
+    assert [slot["sequence"] for slot in slots] == [0, 1, 2, 2]
 
 
 @pytest.mark.parametrize("count", [1, 2, 100, WINDOW])
 def test_one_acknowledge_covers_any_number_of_flits(count):
     """ECP5-PCIe c511d2e: an acknowledgement popped one entry although it is cumulative."""
     bench = Bench(LinkConfig(replay_bytes=1 << 16))
-    bench.types(2)
+    bench.start()
     for _ in range(count):
         bench.fill(0, 3)
         bench.flit()
@@ -192,13 +204,13 @@ def test_one_acknowledge_covers_any_number_of_flits(count):
     assert bench.tx.outstanding == 0
     assert bench.tx.free_beats == room + count * LINK.cell_beats
     bench.tx.acknowledge(count, 1)
-    assert bench.types(3) == [REPLAY] * 2 + [CONTROL]
+    assert bench.types(2) == [REPLAY, CONTROL]
 
 
 def test_window_and_replay_buffer_hold_back():
     for size, most in ((1 << 16, WINDOW), (2048, 32)):
         bench = Bench(LinkConfig(replay_bytes=size))
-        bench.types(2)
+        bench.start()
         for _ in range(most):
             bench.fill(0, 3)
             assert bench.flit()[1]["type"] == DATA
@@ -210,7 +222,7 @@ def test_window_and_replay_buffer_hold_back():
 
 def test_acknowledge_of_what_was_never_sent():
     bench = Bench()
-    bench.types(2)
+    bench.start()
     bench.fill(0, 6)
     bench.types(2)
     assert bench.tx.acknowledge(3, 1) == bench.tx.acknowledge(512, 0) == Reason.BAD_ACKNOWLEDGE
@@ -222,7 +234,7 @@ def test_acknowledge_of_what_was_never_sent():
 def test_fourth_replay_without_progress_asks_for_recovery():
     """ECP5-PCIe c511d2e: the replay counter never counted."""
     bench = Bench()
-    bench.types(2)
+    bench.start()
     bench.fill(0, 6)
     bench.types(2)
     for event in (lambda: bench.tx.acknowledge(0, 1), bench.tx.timer, bench.tx.timer):
@@ -237,7 +249,7 @@ def test_fourth_replay_without_progress_asks_for_recovery():
 
 def test_timer_with_nothing_outstanding_does_nothing():
     bench = Bench()
-    bench.types(2)
+    bench.start()
     assert bench.tx.timer() == Reason.NONE
     assert bench.types(1) == [CONTROL]
 
@@ -263,7 +275,7 @@ def test_nak_is_never_in_a_long_flit():
     """A peer in HUNT sees short flits only: one is announced for the NAK, with new data in it."""
     bench = Bench()
     bench.fill(0, 200)
-    bench.types(3)
+    bench.types(2)
     bench.nak = True
     flits = [bench.flit() for _ in range(3)]
     assert [flit_format for flit_format, _, _ in flits] == [Format.LONG, Format.SHORT, Format.LONG]
@@ -279,9 +291,9 @@ def test_replayed_long_flit_that_was_not_announced_waits_behind_a_control_flit()
     """SHORT was announced for the sake of a NAK, and the replay comes to a long flit."""
     bench = Bench()
     bench.fill(0, 117)
-    bench.types(5)
+    bench.types(4)
     bench.tx.acknowledge(0, 1)
-    bench.types(3)
+    bench.types(2)
     bench.nak = True
     slots = bench.slots(4)
     assert [slot["type"] for slot in slots] == [DATA, CONTROL, DATA, CONTROL]
@@ -294,16 +306,16 @@ def test_replayed_long_flit_that_was_not_announced_waits_behind_a_control_flit()
 def test_replay_with_nothing_outstanding_does_not_count_as_failed():
     """An idle link that loses a flit now and then is sound."""
     bench = Bench()
-    bench.types(2)
+    bench.start()
     for _ in range(10):
         assert bench.tx.acknowledge(0, 1) == Reason.NONE
-        assert bench.types(3) == [REPLAY] * 2 + [CONTROL]
+        assert bench.types(2) == [REPLAY, CONTROL]
 
 
 def test_stop_finishes_the_announced_long_flit_and_sends_the_command():
     bench = Bench()
     bench.fill(0, 90)
-    bench.types(2)
+    bench.start()
     bench.tx.stop(Command.RETRAIN)
     slots = bench.slots(2)
     assert [slot["type"] for slot in slots] == [DATA, CONTROL]
@@ -311,20 +323,20 @@ def test_stop_finishes_the_announced_long_flit_and_sends_the_command():
     assert [slot["command"] for slot in slots] == [0, Command.RETRAIN]
     assert bench.flit() is None and bench.tx.idle
     bench.tx.start()
-    assert bench.types(3) == [REPLAY] * 2 + [DATA]
+    assert bench.types(2) == [REPLAY, DATA]
 
 
 def test_flush_keeps_what_it_drops_for_the_replay():
     bench = Bench(LinkConfig(beat_bytes=16, lanes=4))
     bench.fill(0, 39)
-    bench.types(2)
+    bench.start()
     bench.tx.beat(0, False, bench.limits, 0, SESSION, 2)
     bench.tx.flush()
     bench.tx.start()
     bench.format = Format.SHORT
-    flits = [bench.flit() for _ in range(3)]
-    assert flits[2][1]["replayed"] == 1
-    assert flits[2][2] == b"".join(bytes([i + 1]) * 16 for i in range(39))
+    flits = [bench.flit() for _ in range(2)]
+    assert flits[1][1]["replayed"] == 1
+    assert flits[1][2] == b"".join(bytes([i + 1]) * 16 for i in range(39))
 
 
 def test_arbiter_gives_each_vc_its_weight():
@@ -342,7 +354,7 @@ def test_blocked_vc_does_not_block_the_others():
     """slaclab/axi-pcie-core PR #196: one stalled lane starved all that shared with it."""
     bench = Bench(credit=False)
     bench.tx.credit(1, 1024, 2, 0)
-    bench.types(2)
+    bench.start()
     bench.fill(2, 60)
     bench.fill(1, 3)
     assert [slot["vc"] for slot in bench.slots(1)] == [1]

@@ -100,6 +100,12 @@ def test_round_trip_and_timer():
         for _ in range(60):
             rtt, stamp = rng.choice([1, 40, 500, 21000, 30000, 65535]), rng.getrandbits(16)
             measure, seen = rng.randrange(2), rng.randrange(2)
+            if rng.random() < 0.2:
+                ctx.set(dut.clear, 1)
+                await ctx.tick()
+                ctx.set(dut.clear, 0)
+                now = (now + 1) % 65536
+                assert ctx.get(dut.rtt) == 0
             before = ctx.get(dut.rtt)
             ctx.set(dut.measure, measure)
             ctx.set(dut.frame.seen, seen)

@@ -216,14 +216,12 @@ def test_recoveries_without_progress_narrow_the_link(progress):
     Bench().simulate(scenario)
 
 
-@pytest.mark.parametrize("at", ["credit_init", "ts2"])
-def test_an_end_that_does_not_come_up_makes_the_other_start_anew(at):
-    """End 0 becomes ACTIVE and sends; end 1 does not get there.  What end 1 took is not mixed with
-    the next attempt.
-    """
+@pytest.mark.parametrize("lacks", ["credit", "start"])
+def test_an_end_that_does_not_come_up(lacks):
+    """End 0 becomes ACTIVE and sends; end 1 does not get beyond CREDIT_INIT: nothing is lost."""
 
     async def scenario(bench):
-        if at == "credit_init":
+        if lacks == "credit":
             bench.force(1, credits_known=0)
         else:
             bench.force(1, rx_start=0)
@@ -231,8 +229,69 @@ def test_an_end_that_does_not_come_up_makes_the_other_start_anew(at):
         await bench.until(lambda b: b.state(1) == S.RECOVERY, 2 * TIMEOUT)
         bench.force(1, credits_known=None, rx_start=None)
         await good_again(bench)
+        assert bench.trace[0].count(S.ACTIVE) == 2
+        assert bench.lives == [1, 1], "state was lost without need"
+        assert Reason.PEER_RESET not in bench.reasons[0] + bench.reasons[1]
 
     Bench().simulate(scenario)
+
+
+@pytest.mark.parametrize("error", ["nak_limit", "replay_limit", "rx_error", "training_seen"])
+@pytest.mark.parametrize("side", [0, 1])
+def test_errors_between_active_and_credit_init_lose_nothing(side, error):
+    """One end is ACTIVE and has sent, the other one in CREDIT_INIT, and either fails."""
+
+    async def scenario(bench):
+        bench.force(1, credits_known=0)
+        await bench.until(lambda b: b.state(0) == S.ACTIVE, 2 * TIMEOUT)
+        await bench.run(20)
+        assert bench.state(1) == S.CREDIT_INIT
+        value = Reason.BAD_TYPE if error == "rx_error" else 1
+        await bench.pulse(side, error, value)
+        await bench.until(lambda b: b.state(side) == S.RECOVERY, 3)
+        bench.force(1, credits_known=None)
+        await good_again(bench)
+        assert bench.lives == [1, 1]
+
+    Bench().simulate(scenario)
+
+
+@pytest.mark.parametrize("apart", range(250, 700, 40))
+def test_ends_that_restart_meet_whatever_the_timeout(apart):
+    """Silence that is longer than DETECT would let them miss each other for ever: here 400 cycles
+    of DETECT and, by the parameter, as many of silence.
+    """
+
+    async def scenario(bench):
+        bench.ctx.set(bench.pair.resets[1], 1)
+        await bench.run(apart)
+        bench.ctx.set(bench.pair.resets[1], 0)
+        await good_again(bench, 3000)
+
+    Bench(timeout=400, restart_cycles=420).simulate(scenario)
+
+
+def test_round_trip_of_a_lost_session_is_forgotten():
+    """Behind a reset of the peer the round trip is 0 until it has been measured anew."""
+
+    async def scenario(bench):
+        await good_again(bench)
+        end = bench.pair.ends[0]
+        old = bench.ctx.get(end.rtt)
+        assert old == 2 * 40 + 14
+        for lane in bench.lanes:
+            lane.delay = 90
+        await bench.reset(1)
+        lives = bench.lives[0]
+        await bench.until(lambda b: b.lives[0] > lives, 8 * TIMEOUT)
+        await bench.run(2)
+        assert bench.state(0) == S.TS1
+        assert bench.ctx.get(end.rtt) == 0 and bench.ctx.get(end.timer_cycles) == 500
+        bench.rtt[0].clear()
+        await good_again(bench)
+        assert set(bench.rtt[0]) == {bench.ctx.get(end.rtt)} == {2 * 90 + 14}
+
+    Bench(delay=40, timeout=2048).simulate(scenario)
 
 
 @pytest.mark.parametrize("seed", range(2))

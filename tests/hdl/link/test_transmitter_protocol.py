@@ -129,7 +129,7 @@ async def run_until(ctx, bench, peer, condition, most=6000):
     raise AssertionError(f"not within {most} cycles")
 
 
-RUNS = [(16, 600), (32, 700), (64, 900)]
+RUNS = [(16, 1500), (32, 700), (64, 900)]
 
 
 @pytest.mark.parametrize(("beat_bytes", "cycles"), RUNS)

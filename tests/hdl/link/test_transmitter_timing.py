@@ -92,6 +92,10 @@ def test_no_gaps(beat_bytes):
             assert [s["type"] for s in behind[start:replay]] == [REPLAY] * REPLAY_FLITS
             copies = [slot for slot in behind if slot["replayed"]]
             assert len(copies) >= 4
+            # A REPLAY flit of one beat is over before the copy is found: up to two CONTROL flits
+            while beat_bytes == 64 and behind[replay]["type"] == CONTROL:
+                replay += 1
+            assert replay <= start + REPLAY_FLITS + 2
             assert behind[replay : replay + len(copies)] == copies
             numbers = [slot["sequence"] for slot in copies]
             assert numbers == list(range(base, base + len(copies)))
