@@ -24,10 +24,6 @@ class OneStep(NamedTuple):
     slow: bool = False
 
 
-_QUICK = (NarrowFormat.BF16, NarrowFormat.FP8_E4M3FN)
-"""Casts that are proved in the regression; the nightly run proves all."""
-
-
 def _monotone(bits, text, slow):
     return OneStep(
         name=f"add_order_{bits}",
@@ -44,7 +40,6 @@ def _cast(form):
         name=f"narrow_{name}",
         build=lambda **options: Cast(form, **options),
         size="any binary32, to nearest and with any random bits, saturating or not",
-        slow=form not in _QUICK,
         claims={
             "monotone": (
                 f"FloatNarrow to {name}: a <= b gives codes in this order; NaN gives the canonical",
