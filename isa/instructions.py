@@ -334,7 +334,8 @@ INSTRUCTIONS = (
     Instruction("activation", 0x40, frozenset({Sequencer.SCALAR}),
                 "dst = func(src0 * scale + bias), a product and a sum, each rounded to FP32; imm2 "
                 "is the slope of prelu.",
-                "max(start-up, N * steps of the function)",
+                "max(start-up, N * n), n steps; with n > 1 a last batch (of 32) counts as at least "
+                "4 * vector_stages + 3 elements in all steps but the last",
                 operands=(Operand("src0", "data"), Operand("dst", "result")),
                 columns=(Column("column0", "imm0", "scale", 1.0),
                          Column("column1", "imm1", "bias", 0.0)),
