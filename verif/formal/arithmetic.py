@@ -24,13 +24,13 @@ class OneStep(NamedTuple):
     slow: bool = False
 
 
-def _monotone(bits, text, slow):
+def _monotone(bits, name, size, slow):
     return OneStep(
-        name=f"add_order_{bits}",
+        name=name,
         build=lambda **options: Monotone(bits, **options),
-        size=f"any binary32 with {bits} bits of fraction",
+        size=size,
         slow=slow,
-        claims={"monotone": (f"Fp32Add: a <= b gives a + c <= b + c{text}", "near_only")},
+        claims={"monotone": ("Fp32Add: a <= b gives a + c <= b + c", "near_only")},
     )
 
 
@@ -69,8 +69,8 @@ ONE_STEP = (
             ),
         },
     ),
-    _monotone(4, "; both operands and steps are coarse, the adder is whole", slow=False),
-    _monotone(23, "", slow=True),
+    _monotone(23, "add_order", "any three binary32", slow=True),
+    _monotone(4, "add_order_coarse", "any three binary32 with 4 bits of fraction", slow=False),
     *(_cast(form) for form in NarrowFormat),
     OneStep(
         name="decode",

@@ -270,7 +270,7 @@ PROOFS = (
         Proof(
             name=proof.name,
             build=proof.build,
-            size=proof.size,
+            size=f"{proof.size}; combinational",
             method=BOUNDED,
             depth=1,
             cover_depth=1,
