@@ -1,6 +1,6 @@
 """`make arith-report`: what the arithmetic units cost, and how fast a PE is over its stages.
 
-    python -m sim.arith_report [--page] [unit | fmax ...]
+    python -m sim.arith_report [--page] [unit | fmaxN ...]
 
 Synthesises each unit of `sim.arith_units` with Yosys for Xilinx 7 and places the PE of 1 to 8
 stages on an ECP5 (`sim.fmax`), writes docs/arithmetic.json, and from it and the docstrings of the
@@ -19,7 +19,7 @@ from tqdm import tqdm
 from hdl.emit import emit
 from sim.arith_units import UNITS
 from sim.build import ROOT
-from sim.fmax import SEEDS, curve
+from sim.fmax import SEEDS, SPLITS, at_stages
 from sim.report import synthesise, totals
 
 DATA = ROOT / "docs" / "arithmetic.json"
@@ -30,6 +30,7 @@ OUT = ROOT / "build" / "arith"
 KINDS = ("LUT", "FF", "DSP", "RAMB36", "RAMB18", "LUTRAM")
 FMAX_BAR, FMAX_STAGES = 65.0, 8
 """MHz of a PE, at least, with this number of stages."""
+_POINTS = {f"fmax{stages}": stages for stages in SPLITS}
 _TABLES = ("exp", "log", "sqrt", "rsqrt", "reciprocal")
 
 
@@ -78,13 +79,15 @@ Errors are against the exact result.
         ram = 2 * f["RAMB36"] + f["RAMB18"]
         cells = (name, f"`{unit.formula}`", unit.formats, _error(unit), f["LUT"])
         cells += (unit.bars.get("LUT", ""), f["FF"], f["DSP"], ram)
-        cells += (f["stages"], f["latency"], f["rate"])
+        stages = f["stages"] if unit.latency is None else ""
+        cells += (stages, f["latency"], f["rate"])
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     text = head + "\n".join(lines) + "\n\n## Clock frequency of a PE\n\n"
     text += f"""\
-On an ECP5 (LFE5U-25F-6) by Yosys and nextpnr, out of context, the slowest of {len(SEEDS)}
-placements; the sum goes from PE to PE as in a column. Bar: {FMAX_BAR:g} MHz at {FMAX_STAGES}
-stages. Faster devices are faster throughout; what the curve shows is what a stage is worth.
+On an ECP5 (LFE5U-25F-6) by Yosys and nextpnr, out of context; the sum goes from PE to PE as in a
+column. Bar: {FMAX_BAR:g} MHz at {FMAX_STAGES} stages; seeds of the placer:
+{", ".join(map(str, SEEDS))}; the slowest placement counts.
+Faster devices are faster throughout; what the curve shows is what a stage is worth.
 
 | stages | multiplier | adder | MHz | LUT4 | FF |
 |---|---|---|---|---|---|
@@ -154,25 +157,34 @@ def plot(points, path):
     pyplot.close(figure)
 
 
+def _remeasure(name):
+    """Put figures into docs/arithmetic.json, in the order of UNITS and SPLITS."""
+    figures = at_stages(_POINTS[name], OUT / "fmax") if name in _POINTS else measure(name)
+    data = json.loads(DATA.read_text()) if DATA.exists() else {"units": {}, "fmax": []}
+    if name in _POINTS:
+        kept = [other for other in data["fmax"] if other["stages"] != figures["stages"]]
+        data["fmax"] = sorted([*kept, figures], key=lambda point: point["stages"])
+    else:
+        units = data["units"] | {name: figures}
+        data["units"] = {name: units[name] for name in UNITS if name in units}
+    DATA.write_text(json.dumps(data, indent=1) + "\n")
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m sim.arith_report", description="Figures.")
-    known = [*UNITS, "fmax"]
+    known = [*UNITS, *_POINTS]
     parser.add_argument("--page", action="store_true", help="only write the page anew")
     parser.add_argument("names", nargs="*", metavar="unit", help=f"of {', '.join(known)}")
     options = parser.parse_args(arguments)
     for name in options.names:
         if name not in known:
             parser.error(f"no unit {name!r}; there are {', '.join(known)}")
-    data = json.loads(DATA.read_text()) if DATA.exists() else {"units": {}, "fmax": []}
     if not options.page:
         for name in tqdm(options.names or known, disable=not sys.stderr.isatty(), leave=False):
-            if name == "fmax":
-                data["fmax"] = curve(OUT / "fmax")
-                plot(data["fmax"], PLOT)
-            else:
-                data["units"][name] = measure(name)
-        data["units"] = {name: data["units"][name] for name in UNITS if name in data["units"]}
-        DATA.write_text(json.dumps(data, indent=1) + "\n")
+            _remeasure(name)
+    data = json.loads(DATA.read_text())
+    if data["fmax"]:
+        plot(data["fmax"], PLOT)
     PAGE.write_text(page(data))
     for name, figures in data["units"].items():
         print(f"{name:18}" + "".join(f"{kind:>8} {figures[kind]:>4}" for kind in KINDS[:3]))

@@ -18,7 +18,7 @@ from hdl.emit import emit
 from hdl.tensor.pe import Pe
 
 DEVICE = ("--25k", "--package", "CABGA381", "--speed", "6")
-SEEDS = (1, 2)
+SEEDS = (1,)
 SPLITS = {
     1: (0, 1),
     2: (0, 2),
@@ -76,12 +76,12 @@ def fmax(multiply_stages, add_stages, folder, seeds=SEEDS):
     (folder / "ring.sv").write_text(emit(Ring(multiply_stages, add_stages), "ring"))
     # Paths are relative: WebAssembly sees the folder that it runs in.
     synthesis = "synth_ecp5 -noabc9 -top ring -json ring.json"
-    _run(folder, "yosys", _YOSYS, "read_verilog -sv ring.sv", synthesis)
+    run(folder, "yosys", _YOSYS, "read_verilog -sv ring.sv", synthesis)
     found, used = [], {}
     for seed in seeds:
         files = ("--json", "ring.json", "--report", "report.json")
         options = ("--out-of-context", "--timing-allow-fail", "--freq", "100")
-        _run(folder, "nextpnr", _NEXTPNR, *DEVICE, *options, "--seed", str(seed), *files)
+        run(folder, "nextpnr", _NEXTPNR, *DEVICE, *options, "--seed", str(seed), *files)
         report = json.loads((folder / "report.json").read_text())
         (clock,) = report["fmax"].values()
         found.append(clock["achieved"])
@@ -93,7 +93,7 @@ def fmax(multiply_stages, add_stages, folder, seeds=SEEDS):
     }
 
 
-def _run(folder, name, program, *arguments):
+def run(folder, name, program, *arguments):
     done = subprocess.run(
         [sys.executable, "-c", program, *arguments],
         cwd=folder,
@@ -108,10 +108,8 @@ def _run(folder, name, program, *arguments):
         raise RuntimeError(f"{name} ended with {done.returncode}, log in {folder}/{name}.log")
 
 
-def curve(folder):
-    """[{"stages", "multiply", "add", and what `fmax` gives}] over `SPLITS`."""
-    return [
-        {"stages": stages, "multiply": multiply, "add": add}
-        | fmax(multiply, add, folder / f"{multiply}_{add}")
-        for stages, (multiply, add) in SPLITS.items()
-    ]
+def at_stages(stages, folder):
+    """{"stages", "multiply", "add", and what `fmax` gives} of the PE that `SPLITS` has there."""
+    multiply, add = SPLITS[stages]
+    figures = fmax(multiply, add, folder / f"{multiply}_{add}")
+    return {"stages": stages, "multiply": multiply, "add": add} | figures
