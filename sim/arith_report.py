@@ -98,7 +98,7 @@ Faster devices are faster throughout; what the curve shows is what a stage is wo
     text += f"\n![MHz over stages]({PLOT.name})\n\n## What the units promise\n"
     told = set()
     for name, unit in UNITS.items():
-        part = type(unit.build())
+        part = unit.part
         if part not in told:
             told.add(part)
             where = f"../{part.__module__.replace('.', '/')}.py"

@@ -1,9 +1,7 @@
+# amaranth: UnusedElaboratable=no
 """The arithmetic units of the chip as `sim.arith_report` measures them, with their bars."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-
-from amaranth.lib import wiring
 
 from hdl.arith.decode import FloatDecode
 from hdl.arith.divide import DIVIDE_STEPS, Fp32Divide
@@ -32,21 +30,25 @@ _NEAREST = "0.5 ulp"
 
 @dataclass(frozen=True, kw_only=True)
 class Unit:
-    """A unit with its parameters.
+    """part: its class.  options: arguments of the class.
 
     formula: what it computes.  formats: in -> out.  error: of a result against the exact one.
     latency, rate: cycles to a result, results a cycle.  bars: {kind: most of it}, kinds are those
     of `sim.report`.
     """
 
-    build: Callable[[], wiring.Component]
+    part: type
     formula: str
     formats: str
     error: str
+    options: dict = field(default_factory=dict)
     stages: int = 0
     latency: int | None = None
     rate: str = "1"
     bars: dict = field(default_factory=dict)
+
+    def build(self):
+        return self.part(**self.options)
 
     @property
     def cycles(self):
@@ -57,7 +59,8 @@ class Unit:
 _SHORT = "BF16, FP16, e5m2, e4m3, e3m4, e4m3fn"
 UNITS = {
     "PE": Unit(
-        build=lambda: Pe(multiply_stages=_MULTIPLY, add_stages=_ADD),
+        part=Pe,
+        options={"multiply_stages": _MULTIPLY, "add_stages": _ADD},
         formula="sum + weight * moving",
         formats="operands of 12 significant bits, FP32 sum",
         error="product exact, flushed below 2^-126; sum 0.5 ulp",
@@ -65,27 +68,30 @@ UNITS = {
         bars={"LUT": 560, "DSP": 1},
     ),
     "PE, double row": Unit(
-        build=lambda: Pe(multiply_stages=_MULTIPLY, add_stages=_ADD, double_row=True),
+        part=Pe,
+        options={"multiply_stages": _MULTIPLY, "add_stages": _ADD, "double_row": True},
         formula="sum + (weight0 * moving0 + weight1 * moving1)",
         formats="operands of 12 significant bits, FP32 sum",
         error="products exact, flushed below 2^-126; both sums 0.5 ulp",
         stages=_MULTIPLY + 2 * _ADD,
     ),
     "decoder": Unit(
-        build=FloatDecode,
+        part=FloatDecode,
         formula="operand of the PE",
         formats=f"FP32 by halves, TF32, {_SHORT} -> operand",
         error="exact",
         bars={"LUT": 155},
     ),
     "decoder, 16 bits": Unit(
-        build=lambda: FloatDecode(width=16),
+        part=FloatDecode,
+        options={"width": 16},
         formula="operand of the PE",
         formats=f"{_SHORT} -> operand",
         error="exact",
     ),
     "FP32 adder": Unit(
-        build=lambda: Fp32Add(stages=_VECTOR),
+        part=Fp32Add,
+        options={"stages": _VECTOR},
         formula="a + b",
         formats="FP32",
         error=_NEAREST,
@@ -93,27 +99,29 @@ UNITS = {
         bars={"LUT": 500},
     ),
     "FP32 multiplier": Unit(
-        build=lambda: Fp32Mul(stages=_VECTOR),
+        part=Fp32Mul,
+        options={"stages": _VECTOR},
         formula="a * b",
         formats="FP32",
         error="0.5 ulp, flushed below 2^-126",
         stages=_VECTOR,
     ),
     "FP32 comparison": Unit(
-        build=Fp32Compare,
+        part=Fp32Compare,
         formula="max, min, <, <=, ==, !=, and, or, xor",
         formats="FP32",
         error="exact",
     ),
     "integer unit": Unit(
-        build=lambda: IntegerUnit(stages=_VECTOR),
+        part=IntegerUnit,
+        options={"stages": _VECTOR},
         formula="and, or, xor, shifts, +, -, *, max, min, comparisons",
         formats="32-bit words",
         error="modulo 2^32",
         stages=_VECTOR,
     ),
     "FP32 divider": Unit(
-        build=Fp32Divide,
+        part=Fp32Divide,
         formula="a / b",
         formats="FP32",
         error=_NEAREST,
@@ -121,7 +129,7 @@ UNITS = {
         rate=f"1/{DIVIDE_STEPS}",
     ),
     "power": Unit(
-        build=Power,
+        part=Power,
         formula="a ** b = exp(b log a)",
         formats="FP32",
         error="about abs(b log a) 2^-23 of the result, abs(b) 2^-26 for a next to 1",
@@ -129,42 +137,47 @@ UNITS = {
         rate=f"1/{POWER_STEPS}",
     ),
     "table function": Unit(
-        build=lambda: TableFunction(stages=_TABLE_STAGES),
+        part=TableFunction,
+        options={"stages": _TABLE_STAGES},
         formula="exp, log, sqrt, rsqrt, reciprocal",
         formats="FP32",
         error="{functions}",
         stages=_TABLE_STAGES,
     ),
     "widening": Unit(
-        build=lambda: Widen(stages=2, enable=True),
+        part=Widen,
+        options={"stages": 2, "enable": True},
         formula="FP32 of an element",
         formats=f"FP32, TF32, {_SHORT}, integers -> FP32",
         error="exact; 32-bit integers 0.5 ulp",
         stages=2,
     ),
     "cast": Unit(
-        build=lambda: FloatNarrow(stages=3, enable=True, random_bits=32),
+        part=FloatNarrow,
+        options={"stages": 3, "enable": True, "random_bits": 32},
         formula="nearest, or (bits + r) >> n",
         formats=f"FP32 -> {_SHORT}",
         error="0.5 ulp; stochastic below 1 ulp, 0 in the mean",
         stages=3,
     ),
     "cast, BF16 alone": Unit(
-        build=lambda: FloatNarrow(formats=(NarrowFormat.BF16,)),
+        part=FloatNarrow,
+        options={"formats": (NarrowFormat.BF16,)},
         formula="nearest, or (bits + r) >> 16",
         formats="FP32 -> BF16",
         error="0.5 ulp; stochastic below 1 ulp, 0 in the mean",
         bars={"LUT": 145},
     ),
     "cast to integers": Unit(
-        build=lambda: FloatToInteger(stages=3, enable=True),
+        part=FloatToInteger,
+        options={"stages": 3, "enable": True},
         formula="nearest integer, saturated",
         formats="FP32 -> integers of 8, 16, 32 bits",
         error="0.5",
         stages=3,
     ),
     "XORWOW lane": Unit(
-        build=Xorwow,
+        part=Xorwow,
         formula="v + d of the next state",
         formats="32-bit words",
         error="",
