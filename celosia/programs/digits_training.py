@@ -90,7 +90,8 @@ def train(digits, *, func="relu", epochs=60, batch=32, rate=0.1, momentum=0.9, s
                 velocity -= rate * gradient
                 weight += velocity
         rate *= 0.97
-    return Perceptron(*(weight.astype(np.float32) for weight in weights), func)
+    w1, b1, w2, b2 = (weight.astype(np.float32) for weight in weights)
+    return Perceptron(w1, b1, w2, b2, func)
 
 
 def _gradients(weights, func, images, targets):

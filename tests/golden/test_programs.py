@@ -10,8 +10,9 @@ from golden.arith.formats import BF16
 from golden.chip import GoldenChip
 from golden.hazard import HazardError
 from isa.address_map import State
+from isa.dtypes import DType
 from isa.encoding import decode, decode_descriptor
-from isa.fields import Update
+from isa.fields import Part, Update
 from isa.geometry import preset
 from isa.instructions import INSTRUCTIONS
 from verif import sample_programs
@@ -106,8 +107,20 @@ def test_random_programs(config):
                 assert set(expected[0][index]) == {GUARD}, seed
         _count(program, seen)
     if config.name == "tiny":
-        missing = [key for key in _wanted() if seen[key] < 3]
+        for seed in range(50, 250):
+            _count(generate(config, seed, 30), seen)
+        missing = [key for key in _wanted() if seen[key] < (1 if key in _MANY else 3)]
         assert not missing, (missing, seen)
+
+
+_MANY = {
+    (option, member)
+    for instruction in INSTRUCTIONS
+    for option, members in instruction.enums
+    if len(members) > 8
+    for member in members
+}
+"""Members of large enumerations: it is enough that each is drawn."""
 
 
 def _count(program, seen):
@@ -123,15 +136,16 @@ def _count(program, seen):
             seen["update_reg"] += f["update_reg"]
             for item in (*instruction.operands, *instruction.columns):
                 slot = item.slot
-                seen[name, slot, f[f"{slot}.space"], f[f"{slot}.dtype"]] += 1
+                seen[name, slot, f[f"{slot}.space"]] += 1
+                seen[slot, DType(f[f"{slot}.dtype"])] += 1
                 seen["operand registers"] += f[f"{slot}.regs"] != 0
                 if f"{slot}.step0" in f:
                     steps = [f[f"{slot}.step{i}"] for i in range(4) if f[f"{slot}.count{i}"] > 1]
                     seen["negative step"] += any(s < 0 for s in steps)
                     seen["zero step", slot] += 0 in steps
-            for option in ("op0", "op1", "func", "alu_op", "cond", "reduce_dims", "accumulate"):
-                if option in f:
-                    seen[name, option, f[option]] += 1
+            for option in instruction.options:
+                seen[name, option, f[option]] += 1
+                seen[option, f[option]] += 1
             seen["imm_regs"] += f.get("imm_regs", 0) != 0
             seen["address_reg"] += f.get("address_reg", 0)
     for block in program.descriptors:
@@ -151,11 +165,17 @@ def _wanted():
         yield instruction.name
         for operand in instruction.operands:
             for space in operand.spaces:
-                for dtype in operand.dtypes:
-                    yield instruction.name, operand.slot, space, dtype
+                yield instruction.name, operand.slot, space
         for option, members in instruction.enums:
             for member in members:
-                yield instruction.name, option, member
+                many = (option, member) in _MANY
+                yield (option, member) if many else (instruction.name, option, member)
+        for flag in ("sat", "stochastic", "transpose"):
+            if flag in instruction.options and instruction.name != "memset":
+                yield instruction.name, flag, 1
+    yield from ((slot, dtype) for slot in ("src0", "dst") for dtype in DType)
+    yield from (("part", part) for part in Part)
+    yield from ((name, "double_row", 1) for name in ("load_stationary", "multiply_moving"))
     yield from (("update", kind) for kind in Update)
     yield from ("wait_reg", "at_read", "update_reg", "operand registers", "negative step")
     yield from (("zero step", "src0"), ("zero step", "dst"), "imm_regs", "address_reg")
