@@ -169,7 +169,8 @@ def test_ten_million_flits(seed):
             **FAULTS["everything"],
         )
     )
-    assert flits(run) >= 1_250_000
+    assert flits(run, "accepted") >= 1_250_000
+    assert flits(run, "channel_errors") >= FLIT_ERRORS * flits(run, "accepted")
 
 
 @pytest.mark.nightly
