@@ -155,7 +155,7 @@ def test_bench_sees_a_lost_link():
 @pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(8))
 def test_ten_million_flits(seed):
-    """1e7 flits in eight parts, flit error rate 1e-3, all faults.  Below saturation: short flits."""
+    """1e7 flits in eight parts, flit error rate 1e-3, all faults; below saturation, so short."""
     run = link_bench(**SMALL).run(
         mixed(
             seed=seed + 100,
