@@ -133,6 +133,7 @@ struct Channel {  // one direction
     uint64_t drop = 0;       // steps to lose
     uint64_t cut_until = 0;  // cycle
     bool noise = false, reversed = false;
+    uint64_t flip_at = UINT64_MAX;  // step in which every lane gets a wrong bit
     static constexpr int RING = 8192;
 
     void build() {
@@ -155,6 +156,8 @@ struct Channel {  // one direction
             errors++;
             next_error = steps + random.gap(error_rate);
         }
+        if (steps == flip_at)
+            for (int i = 0; i < LANES; i++) wire[i * SYMBOL] ^= 1;
         steps++;
         if (drop) {
             drop--;
@@ -196,6 +199,10 @@ struct Channel {  // one direction
         }
         return true;
     }
+    // The same to a step that is on its way already.
+    void flip_past(int steps_ago) {
+        for (Lane& l : lane) l.ring[((l.head - steps_ago) % RING) * SYMBOL] ^= 1;
+    }
     void slip(uint32_t lanes) {
         for (int i = 0; i < LANES; i++)
             if (lanes >> (reversed ? LANES - 1 - i : i) & 1) lane[i].offset = (lane[i].offset + 1) % (8 * SYMBOL);
@@ -223,7 +230,7 @@ struct Side {
     uint32_t closed = 0;
     uint32_t generation = 0;
     uint64_t lost_count = 0, reset_until = 0;
-    uint64_t packets = 0, granules = 0;
+    uint64_t packets = 0, granules = 0, accepted = 0;  // accepted: payload flits, whatever resets do to the counters
     uint64_t latency_minimum = UINT64_MAX, latency_maximum = 0;
     double phase = 0;
     bool sending = true;
@@ -427,6 +434,45 @@ static std::vector<uint64_t> base_counters[2];  // at the start of the measured 
 static uint32_t wire_valid[2];
 static uint8_t wire_data[2][BEAT + 8];
 
+// One fault: the first thing of a kind that side A sends while side B is in a given state gets a wrong bit.  Kinds: of
+// `Item` in link_bench.py.
+static bool armed;
+static int hits;
+
+static void single_fault() {
+    static bool was_started, fresh_ack, fresh_credit;
+    Side &s = sides[0], &peer = sides[1];
+    int kind = setting("fault_kind", 0);
+    if (!kind) return;
+    const auto* top = s.dut->rootp;
+    bool started = top->link__DOT__core__DOT__lanes_tx__DOT__started;
+    bool has_started = started && !was_started;
+    bool ends = top->link__DOT__core__DOT__transmitter__DOT__compose &&
+                top->link__DOT__core__DOT__transmitter__DOT__last_beat && started;
+    bool acknowledges = ends && fresh_ack, credits = ends && fresh_credit;
+    was_started = started;
+    fresh_ack = (fresh_ack && !ends) || top->link__DOT__core__DOT__receiver__DOT__rx_data;
+    fresh_credit = (fresh_credit && !ends) || (s.dut->rx___05Fvalid && s.dut->rx___05Fready);
+    if (s.dut->registers___05Fwrite || peer.dut->registers___05Fwrite) return;  // reading would undo the write
+    if (!armed || hits || int(peer.read(4) & 15) != int(setting("fault_state", 0))) return;
+    int state = s.read(4) & 15, composed = top->link__DOT__core__DOT__transmitter__DOT__kind;
+    bool now = false;
+    switch (kind) {
+        case 1: now = state == 1 || state == 8; break;                // DETECT frames: DETECT, RECOVERY
+        case 2: case 3: case 4: case 5: now = state == kind; break;  // LOCK, ALIGN, TS1, TS2
+        case 6: now = has_started; break;                             // START
+        case 16: case 17: case 18: case 19: now = ends && composed == kind - 16; break;
+        case 20: now = top->link__DOT__core__DOT__reverse___05Fnak_taken; break;
+        case 21: now = acknowledges; break;
+        case 22: now = credits; break;
+    }
+    if (!now) return;
+    hits++;
+    // The last beat of a flit is on the wire five cycles after it has been composed; START has just been sent.
+    if (kind == 6) s.out.flip_past(4);
+    else s.out.flip_at = s.out.steps + (kind < 6 ? 1 : 4);
+}
+
 static void run_cycle() {
     double ppm = setting("ppm", 0);  // A's symbol clock runs that much slower than the cores, B's half of it
     for (auto& s : sides) {
@@ -459,10 +505,12 @@ static void run_cycle() {
         peer.dut->phy___05Frx_valid = wire_valid[s.index];
     }
     for (auto& s : sides) s.dut->eval();
+    single_fault();
     for (auto& s : sides) {
         Side& peer = sides[1 - s.index];
         peer.out.slip(s.dut->phy___05Frx_slip);
         bool lost = s.dut->lost;
+        s.accepted += s.dut->rootp->link__DOT__core__DOT__receiver__DOT__rx_data && !s.dut->rst;
         if (s.dut->rx___05Fvalid && s.dut->rx___05Fready && !s.dut->rst) s.receive(peer, bytes(s.dut->rx___05Fpayload));
         if (!s.dut->rst) s.taken();
         if (lost || s.dut->rst) {
@@ -553,6 +601,7 @@ int main(int argc, char** argv) {
         if (settings.count("timeout")) s.write_register(0x20, settings["timeout"]);
         if (settings.count("weights")) s.write_register(0x28, settings["weights"]);
     }
+    armed = !setting("fault_later", 0);
     while (!failed && cycle < training_limit && !(cycle > 16 && both_active())) run_cycle();
     if (!both_active()) fail("not ACTIVE after %lu cycles: states %u and %u", (unsigned long)training_limit,
                              sides[0].read(4), sides[1].read(4));
@@ -575,6 +624,10 @@ int main(int argc, char** argv) {
         sides[i].latency_maximum = 0;
         for (int n = 0; n < COUNTERS; n++) base_counters[i].push_back(sides[i].counter(n));
     }
+    armed = true;
+    if (setting("fault_later", 0) == 2) sides[1].write_register(0, 0x21 | 2);
+    if (setting("fault_later", 0) == 3)
+        for (auto& s : sides) s.out.flip_at = s.out.steps + 1;
     const uint64_t begin = cycle;
     const uint64_t base_packets[2] = {sides[0].packets, sides[1].packets};
     uint64_t target = setting("packets", 0);
@@ -599,6 +652,7 @@ int main(int argc, char** argv) {
         std::printf("rtt_%c %u\n", side, s.read(0x18) & 0xFFFF);
         for (int n = 0; n < COUNTERS; n++)
             std::printf("%s_%c %lu\n", counters[n].c_str(), side, (unsigned long)(s.counter(n) - base_counters[i][n]));
+        std::printf("accepted_%c %lu\n", side, (unsigned long)s.accepted);
         std::printf("lost_%c %lu\nchannel_errors_%c %lu\n", side, (unsigned long)s.lost_count, side,
                     (unsigned long)s.out.errors);
     }
@@ -636,6 +690,7 @@ int main(int argc, char** argv) {
                      depths[vc]);
         std::printf("reasons_%c %u\n", "ab"[s.index], s.read(4) >> 16);
     }
+    std::printf("hits %d\n", hits);
     std::printf("given_up %lu\n", (unsigned long)given_up);
     std::printf("simulated %lu\nfailed %d\n", (unsigned long)cycle, failed);
     return failed;

@@ -8,6 +8,7 @@ whole and in order.  At the end faults stop, everything must arrive and every cr
 import subprocess
 import tempfile
 from dataclasses import dataclass, fields
+from enum import IntEnum
 from functools import cache
 from pathlib import Path
 
@@ -22,6 +23,38 @@ _PUBLIC = "".join(
     for vc in range(VCS)
 )
 """Granules of credit that a transmitter has: the bench looks whether all have come back."""
+_PUBLIC += "".join(
+    f'public_flat_rd -module "{module}" -var "{name}"\n'
+    for module, names in (
+        ("link.core", "reverse__nak_taken"),
+        ("link.core.transmitter", "compose last_beat kind"),
+        ("link.core.lanes_tx", "started"),
+        ("link.core.receiver", "rx_data"),
+    )
+    for name in names.split()
+)
+"""What a transmitter sends: for single faults."""
+
+
+class Item(IntEnum):
+    """What a single fault hits: training frames by their FrameType, flits by what they are."""
+
+    DETECT = 1
+    LOCK = 2
+    ALIGN = 3
+    TS1 = 4
+    TS2 = 5
+    START = 6
+    CONTROL = 16
+    REPLAY = 17
+    DATA = 18
+    RESEND = 19
+    NAK = 20
+    """A flit with a NAK."""
+    ACKNOWLEDGE = 21
+    """The first flit behind accepted payload."""
+    CREDIT = 22
+    """The first flit behind granules that left a receive buffer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +68,9 @@ class Scenario:
     at random; ppm: rate mismatch; step_error_rate: chance of an error burst of up to `burst` bits
     in a step.  *_every: mean cycles between retrains by software, one-sided resets (1..200 cycles),
     cuts (1..cut_cycles), drops of 1..12 steps, stuck lanes, their healing, changes of closed VCs.
+    fault_kind (an Item), fault_state: the first such thing that side A sends while side B is in
+    that LinkState is hit (result `hits`); fault_later: not before 1 the measured time, 2 the same
+    with a retrain by B, 3 with an error in each direction.
     """
 
     seed: int = 1
@@ -69,6 +105,9 @@ class Scenario:
     heal_every: float = 0
     close_every: float = 0
     same_entropy: int = 0
+    fault_kind: int = 0
+    fault_state: int = 0
+    fault_later: int = 0
     sides: tuple = ()
 
     def lines(self):
