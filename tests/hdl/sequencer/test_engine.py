@@ -228,7 +228,7 @@ FAULTS = (
     (copy(wait_reg=1, wait_value=64), Cause.RESERVED_BITS),
     (copy(update_kind=5), Cause.BAD_OPERATOR),
     (copy(dst__space=3), Cause.BAD_SPACE),
-    (copy(dst__dtype=2), Cause.BAD_DTYPE),
+    (copy(dst__dtype=14), Cause.BAD_DTYPE),
     (copy(dst__partition=3, dst__partition_count=2, src0__partition_count=2), Cause.BAD_PARTITION),
     (copy(src0__offset=1), Cause.MISALIGNED),
     (copy(src0__offset=8 * 1024 - 14), Cause.OUT_OF_RANGE),
