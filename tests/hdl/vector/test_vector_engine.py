@@ -206,14 +206,14 @@ def disjoint_program():
     for index in range(40):
         at = 192 * index
         count = int(rng.integers(1, 17))
-        name = str(rng.choice(VECTOR))
         src0, src1 = flat(SBUF, at, count), flat(SBUF, at + 64, count)
         if rng.random() < 0.3:
             src0 = flat(PSUM, 32 * index, min(count, 8))
             count = min(count, 8)
             src1 = flat(SBUF, at + 64, count)
-        fields = {
+        choice = {
             "tensor_tensor": {"src0": src0, "src1": src1},
+            "tensor_tensor_scan": {"src0": src0, "src1": src1, "column0": column(SBUF, at + 96)},
             "tensor_scalar": {
                 "src0": src0,
                 "column0": column(SBUF, at + 64),
@@ -222,11 +222,12 @@ def disjoint_program():
             "tensor_copy": {"src0": src0},
             "tensor_reduce": {"src0": src0, "reduce_dims": 1},
             "memset": {"imm0": 0x40400000},
-        }[name]
+        }
+        name = str(rng.choice(list(choice)))
         program.append(
             instruction(
                 name,
-                **fields,
+                **choice[name],
                 dst=flat(SBUF, at + 128, 1 if name == "tensor_reduce" else count),
                 op0=int(AluOp.ADD),
                 op1=int(AluOp.MULTIPLY),
