@@ -12,6 +12,7 @@ from hdl.memory.psum import Psum
 from hdl.memory.sbuf import Sbuf
 from hdl.scalar.engine import ScalarEngine
 from hdl.vector.engine import VectorEngine
+from isa.address_map import Sequencer
 from isa.geometry import preset
 from verif.lane_model import expected
 from verif.lane_programs import SCALAR, VECTOR, Programs, random_memories
@@ -151,7 +152,9 @@ def test_engines_side_by_side(deny):
     sim.add_clock(1e-6)
     sim.add_testbench(bench)
     sim.run()
-    wanted = expected(programs["vector"] + programs["scalar"], *images)
+    # Nothing in common: one after the other is as good as side by side
+    between = expected(programs["vector"], *images)
+    wanted = expected(programs["scalar"], *between, engine=Sequencer.SCALAR)
     for got, want in zip(found, wanted, strict=True):
         assert (got == want).all()
     assert any((want != image).any() for want, image in zip(wanted, images, strict=True))
