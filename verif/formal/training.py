@@ -116,6 +116,8 @@ class Bounds(Harness):
         in_data = during(LinkState.CREDIT_INIT, LinkState.ACTIVE)
         # Nothing leads from data to TS1 directly
         self.invariant(m, ~(design.initialising & design.fresh & during(LinkState.TS1)))
+        # `fresh` falls in the first cycle of CREDIT_INIT
+        self.invariant(m, ~(design.fresh & during(LinkState.ACTIVE)))
         losing = design.initialising | design.clear
         self.invariant(m, ~(design.fresh & valid) | in_data | losing)
 

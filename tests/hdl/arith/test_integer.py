@@ -42,6 +42,7 @@ def check(stream, outputs, count, seed):
         assert_same(getattr(results, name), expected, seed=f"{seed} {name}", a=a, b=b, op=codes)
 
 
+@pytest.mark.nightly
 def test_every_number_of_stages_equals_golden(sweep):
     check(sweep.stream, [f"o_{n}" for n in range(MOST_STAGES + 1)], COUNT, SEED)
 

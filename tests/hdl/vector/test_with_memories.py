@@ -55,7 +55,7 @@ def halves(rng):
     programs = {}
     for name, names in ENGINES.items():
         drawn = []
-        while len(drawn) < 12:
+        while len(drawn) < 6:
             found = Programs(rng, CONFIG, window=WINDOW, max_elements=16).draw(
                 str(rng.choice(names))
             )
