@@ -27,10 +27,10 @@ WORDS = {
     Cause.RESERVED_BITS: ("vector", encode_int("nop", {}) | 1 << 1023),
     Cause.BAD_OPERATOR: (
         "vector",
-        encode_int("tensor_tensor", {**COPY, "src1.space": 1, "op0": 9}),
+        encode_int("tensor_tensor", {**COPY, "src1.space": 1, "op0": 63}),
     ),
     Cause.BAD_SPACE: ("vector", encode_int("tensor_copy", {**COPY, "src0.space": 3})),
-    Cause.BAD_DTYPE: ("vector", encode_int("tensor_copy", {**COPY, "src0.dtype": 2})),
+    Cause.BAD_DTYPE: ("vector", encode_int("tensor_copy", {**COPY, "src0.dtype": 14})),
     Cause.BAD_PARTITION: ("vector", encode_int("tensor_copy", {**COPY, "dst.partition": 1})),
     Cause.MISALIGNED: ("vector", encode_int("tensor_copy", {**COPY, "src0.offset": 2})),
     Cause.OUT_OF_RANGE: (
