@@ -3,7 +3,8 @@
 import pytest
 
 from verif.formal.page import PAGE, page
-from verif.formal.properties import PROOFS, Claim, Proof
+from verif.formal.proof import Claim, Proof
+from verif.formal.properties import PROOFS
 from verif.formal.run import run
 
 

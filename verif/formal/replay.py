@@ -23,16 +23,16 @@ class Buffer(Harness):
     Mutations: "no_window" sends without room, "moves" on a bad acknowledge.
     """
 
-    def __init__(self, sequence_bits, window, **options):
+    def __init__(self, sequence_bits, window, replay_flits, **options):
         super().__init__(**options)
-        self.bits, self.window = sequence_bits, window
+        self.bits, self.window, self.replay_flits = sequence_bits, window, replay_flits
 
     def elaborate(self, platform):
         m = Module()
         self.begin(m)
         bits = self.bits
         control = IgnoresBad if self.mutation == "moves" else ReplayControl
-        m.submodules.tx = tx = control(bits, self.window, 2, 2)
+        m.submodules.tx = tx = control(bits, self.window, 2, self.replay_flits)
         for member in (tx.start, tx.send, tx.owed_sent, tx.resend, tx.acknowledge_valid, tx.nak):
             m.d.comb += member.eq(AnySeq(1))
         m.d.comb += [tx.acknowledge.eq(AnySeq(bits)), tx.timer_cycles.eq(AnySeq(16))]
@@ -185,6 +185,8 @@ class Receiver(Harness):
         self.prove(m, "resumed", ~rx.accept | (resumed & rx.enable))
         self.invariant(m, rx.waiting | resumed)
         self.prove(m, "number", ~rx.accept | (rx.sequence == rx.expected))
+        good = rx.flit_valid & rx.payload & rx.enable
+        self.prove(m, "number", ~rx.accept | good)
         verdicts = rx.accept + rx.duplicate + rx.gap + rx.bad_sequence
         self.prove(m, "number", verdicts <= 1)
         self.reach(m, "resumed", rx.accept & (rx.expected == 1))

@@ -38,9 +38,9 @@ class Retry(Harness):
     "no_window" sends whenever it likes, "half" has a window of half the number space.
     """
 
-    def __init__(self, sequence_bits, window, **options):
+    def __init__(self, sequence_bits, window, replay_flits, **options):
         super().__init__(**options)
-        self.bits, self.window = sequence_bits, window
+        self.bits, self.window, self.replay_flits = sequence_bits, window, replay_flits
         half = 1 << (sequence_bits - 1)
         self.exact = window < half
         """Classes of the receiver are exact only if the window is below half the space."""
@@ -50,8 +50,8 @@ class Retry(Harness):
     def _transmitter(self):
         if self.mutation == "window":
             # It knows its numbers with a bit more than the wire has
-            return ReplayControl(self.bits + 1, 1 << self.bits, replay_flits=1)
-        return ReplayControl(self.bits, self.window, replay_flits=1 if self.mutation else 2)
+            return ReplayControl(self.bits + 1, 1 << self.bits, replay_flits=self.replay_flits)
+        return ReplayControl(self.bits, self.window, replay_flits=self.replay_flits)
 
     def elaborate(self, platform):
         m = Module()

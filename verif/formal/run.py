@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 
 from verif.formal import solver
-from verif.formal.properties import INDUCTION
+from verif.formal.proof import INDUCTION
 
 _REACHED = re.compile(r"Reached cover statement in step (\d+) at .*\(\$(\d+)\)")
 _UNREACHED = re.compile(r"Unreached cover statement at .*\(\$(\d+)\)")
