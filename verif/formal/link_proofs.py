@@ -131,6 +131,20 @@ LINK = (
         repeats="delivery",
         slow=True,
     ),
+    *(
+        Proof(
+            name=f"delivery_{beat}",
+            build=_delivery(beat),
+            size=f"{beat} B a beat, short flits in so few steps",
+            method=BOUNDED,
+            depth=20,
+            checks=True,
+            claims={},
+            repeats="delivery",
+            slow=True,
+        )
+        for beat in (32, 16)
+    ),
     Proof(
         name="training",
         build=lambda **options: Bounds(**options),
