@@ -288,7 +288,8 @@ class Transmitter:
         if self.owed or self._stopping or nak_delayed:
             return Format.SHORT
         if self._is_replaying:
-            is_at_hand = self.copy_soon or (self._work is not None and self._work.replayed)
+            work = self._work
+            is_at_hand = self.copy_soon or (work is not None and work.replayed)
             return self._entries[self.pointer].flit_format if is_at_hand else Format.SHORT
         self._long_vc = self.arbiter.pick(self._eligible(Format.LONG))
         if self._long_vc is None:

@@ -159,7 +159,7 @@ def test_ten_million_flits(seed):
     run = link_bench(**SMALL).run(
         mixed(
             seed=seed + 100,
-            packets=600_000,
+            packets=660_000,
             maximum=5,
             rate=0.01,
             sides=(),
