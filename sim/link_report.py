@@ -25,7 +25,6 @@ ROUND_TRIP = 150
 """Cycles from the slot of a bad flit to the effect of its NAK at which goodput is measured."""
 BEYOND_RTT = 10
 """Of them, those that register RTT (from the stamp of a frame to its echo) does not count."""
-LONG_CYCLES = LONG_CELLS * CELL_BYTES // LINK.beat_bytes
 RATES = (1e-9, 1e-8, 1e-7, 1e-6, 3e-6, 1e-5)
 BARS = {
     "flit_efficiency": (">=", 0.974),
@@ -124,7 +123,7 @@ def cost_of_a_bad_flit(run):
 def predicted(bit_error_rate, cost_cycles):
     """Closed form of go-back-N, what is to be expected: each bad flit costs so many cycles."""
     bad = -math.expm1(8 * CELL_BYTES * LONG_CELLS * math.log1p(-bit_error_rate))
-    return (1 - bad) / (1 - bad + bad * cost_cycles / LONG_CYCLES)
+    return (1 - bad) / (1 - bad + bad * cost_cycles / LINK.long_beats)
 
 
 def measure(quick):
@@ -176,7 +175,7 @@ def plot(curve, path):
     fine = [10 ** (-9 + i / 25) for i in range(101)]
     axes.semilogx(
         fine,
-        [predicted(rate, ROUND_TRIP + LONG_CYCLES) for rate in fine],
+        [predicted(rate, ROUND_TRIP + LINK.long_beats) for rate in fine],
         label=f"closed form, loss of a flit and {ROUND_TRIP} cycles",
     )
     axes.semilogx(rates, values, "o", label="RTL simulation, one direction full")
