@@ -21,8 +21,12 @@ import numpy as np
 from tqdm import tqdm
 
 from celosia.programs import back_to_back, gemm
+from golden.arith import convert, matmul
+from golden.arith.formats import BF16, FORMATS
+from golden.arith.functions.program import apply
 from golden.chip import GoldenChip
 from isa.encoding import decode_descriptor
+from isa.functions import PROGRAMS
 from isa.geometry import WORD_BYTES, preset
 from sim.build import ROOT, bare_executable
 from sim.rtl import chip_model, run_jobs
@@ -182,6 +186,43 @@ def golden_speed():
     )
 
 
+def golden_arithmetic():
+    """Rates of the golden arithmetic on one core against what the contract asks for."""
+    rng = np.random.default_rng(1)
+    x = np.abs(rng.normal(size=1 << 20).astype(np.float32)) * np.float32(4)
+    words = rng.integers(0, 1 << 32, x.size, dtype=np.uint32)
+    for function in PROGRAMS:
+        rate = x.size / _best(lambda f=function: apply(f, x))
+        name = f"golden {function.name.lower()}: elements / s, of 50 M"
+        yield Figure(name, rate, 50e6, ">= 1.0")
+    for form in FORMATS:
+        codes = convert.narrow(x, form)
+        for label, run in (
+            ("widen", lambda codes=codes, form=form: convert.widen(codes, form)),
+            ("narrow", lambda form=form: convert.narrow(x, form)),
+            ("narrow, stochastic", lambda form=form: convert.narrow(x, form, random=words)),
+        ):
+            rate = x.size / _best(run)
+            name = f"golden {label} {form.name}: elements / s, of 100 M"
+            yield Figure(name, rate, 100e6, ">= 1.0")
+    a, b = (
+        convert.widen(convert.narrow(rng.normal(size=size).astype(np.float32), BF16), BF16)
+        for size in ((128, 128), (128, 512))
+    )
+    rate = 128 * 128 * 512 / _best(lambda: matmul.chain(a, b))
+    yield Figure("golden tile 128 x 128 x 512, bf16: MAC / s, of 2 G", rate, 2e9, ">= 1.0")
+
+
+def _best(run, rounds=7):
+    """Least seconds of a few runs."""
+    times = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
 def _plain_chain(size, edge):
     """Seconds of the float32 multiply-add chain over size^3, tile by tile."""
     rng = np.random.default_rng(1)
@@ -202,6 +243,7 @@ BENCHES = {
     "emission": emission,
     "build": build_time,
     "golden": golden_speed,
+    "arithmetic": golden_arithmetic,
 }
 
 

@@ -6,6 +6,8 @@ Narrowing starts from float32 only; a cast from anything wider would round twice
 import numpy as np
 from numpy.typing import NDArray
 
+from golden.arith.blocks import checked
+
 NAN_BITS = 0x7FC0
 
 _HALF_LESS_ONE = np.uint32(0x7FFF)
@@ -13,23 +15,16 @@ _HALF_LESS_ONE = np.uint32(0x7FFF)
 
 def widen(bits) -> NDArray[np.float32]:
     """The float32 with the same value. Exact; a pure move, so a NaN keeps its code and sign."""
-    bits = _checked(bits, np.uint16)
+    bits = checked(bits, np.uint16)
     return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
 
 
 def narrow(x) -> NDArray[np.uint16]:
     """The nearest BF16, ties to even: gradual underflow, overflow to infinity, canonical NaN."""
-    x = _checked(x, np.float32)
+    x = checked(x)
     bits = np.ascontiguousarray(x).view(np.uint32).reshape(x.shape)
     odd = (bits >> np.uint32(16)) & np.uint32(1)
     # The codes of one sign are ordered like their values, so a carry out of the fraction is right
     # at binade boundaries, into the normals, and into infinity.
     rounded = np.asarray((bits + _HALF_LESS_ONE + odd) >> np.uint32(16)).astype(np.uint16)
     return np.where(np.isnan(x), np.uint16(NAN_BITS), rounded)
-
-
-def _checked(x, dtype):
-    if not isinstance(x, (np.ndarray, np.generic)) or x.dtype != dtype:
-        kind = getattr(x, "dtype", type(x).__name__)
-        raise TypeError(f"{np.dtype(dtype).name} array expected, not {kind}")
-    return np.asarray(x)

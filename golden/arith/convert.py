@@ -3,21 +3,19 @@
 Widening is exact, subnormals included. Narrowing starts from float32 only, because a cast from
 anything wider would round twice. Integers: nearest, ties to even, saturating. NaNs become the
 canonical one of the target, and 0 in an integer; there are no flags.
-
-Arrays are worked on in blocks that stay in the cache.
 """
 
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from golden.arith.blocks import blockwise, checked, kind
 from golden.arith.formats import FP32, Format
 
 INTEGERS = tuple(np.dtype(kind) for kind in ("i1", "u1", "i2", "u2", "i4", "u4"))
 RANDOM_BITS = 32
 
-_BLOCK = 1 << 14
 _NAN = np.uint32(FP32.nan)
 _INFINITY = np.uint32(FP32.overflow)
 _MAGNITUDE = np.uint32(0x7FFFFFFF)
@@ -29,7 +27,7 @@ def widen(bits, form: Format) -> NDArray[np.float32]:
 
     Raises `TypeError` for another dtype.
     """
-    return _blockwise(np.float32, _widen, _checked(bits, form.dtype), form)
+    return blockwise(partial(_widen, form), checked(bits, form.dtype))
 
 
 def narrow(x, form: Format, saturate: bool = False, random=None) -> NDArray:
@@ -47,13 +45,11 @@ def narrow(x, form: Format, saturate: bool = False, random=None) -> NDArray:
 
     Raises `TypeError` for another dtype, `ValueError` for random words of another shape.
     """
-    x = _checked(x, np.float32)
-    if random is None:
-        return _blockwise(form.dtype, _narrow, x, form, saturate)
-    random = _checked(random, np.uint32)
-    if random.shape != x.shape:
-        raise ValueError(f"random words of shape {x.shape} expected, not {random.shape}")
-    return _blockwise(form.dtype, _narrow, x, form, saturate, random=random)
+    x = checked(x)
+    arrays = [x] if random is None else [x, checked(random, np.uint32)]
+    if arrays[-1].shape != x.shape:
+        raise ValueError(f"random words of shape {x.shape} expected, not {arrays[-1].shape}")
+    return blockwise(partial(_narrow, form, saturate), *arrays, dtype=form.dtype)
 
 
 def to_integer(x, dtype) -> NDArray:
@@ -64,17 +60,17 @@ def to_integer(x, dtype) -> NDArray:
     dtype = np.dtype(dtype)
     if dtype not in INTEGERS:
         raise ValueError(f"no integer type of the chip: {dtype}")
-    return _blockwise(dtype, _to_integer, _checked(x, np.float32), dtype)
+    return blockwise(partial(_to_integer, dtype), checked(x), dtype=dtype)
 
 
 def from_integer(x) -> NDArray[np.float32]:
     """The nearest float32, ties to even, of integers of one of `INTEGERS`; else `TypeError`."""
     if getattr(x, "dtype", None) not in INTEGERS:
-        raise TypeError(f"8, 16 or 32-bit integers expected, not {_kind(x)}")
+        raise TypeError(f"8, 16 or 32-bit integers expected, not {kind(x)}")
     return np.asarray(np.asarray(x).astype(np.float32))
 
 
-def _widen(bits, form):
+def _widen(form, bits):
     if form.bits <= 16:
         return np.take(_values(form), bits, mode="clip")
     # A NaN whose payload lies in the padding alone must not become an infinity.
@@ -103,7 +99,7 @@ def _values(form):
     return value
 
 
-def _narrow(x, form, saturate, random=None):
+def _narrow(form, saturate, x, random=None):
     bits = x.view(np.uint32)
     magnitude = bits & _MAGNITUDE
     if form.bias == FP32.bias:
@@ -153,36 +149,17 @@ def _rescale(magnitude, form, random):
     if random is None:
         count = np.rint(steps).astype(np.int32).view(np.uint32)
     else:
-        count = ((steps.astype(np.int64) + random) >> np.int64(RANDOM_BITS)).astype(np.uint32)
+        # Below 2^45, so exact in float64
+        total = np.trunc(steps).astype(np.float64)
+        total += random
+        total *= 2.0**-RANDOM_BITS
+        count = total.astype(np.int32).view(np.uint32)
     # A normal counts from 2^F on, the leading one, which adds one to the exponent field.
     return count + ((exponent - smallest) >> np.uint32(23 - form.fraction_bits))
 
 
-def _to_integer(x, dtype):
+def _to_integer(dtype, x):
     limits = np.iinfo(dtype)
     wide = np.rint(x, dtype=np.float32).astype(np.float64 if dtype.itemsize == 4 else np.float32)
     np.copyto(wide, 0, where=np.isnan(x))
     return np.clip(wide, limits.min, limits.max).astype(np.int64).astype(dtype)
-
-
-def _blockwise(dtype, function, x, *arguments, random=None) -> NDArray:
-    """`function` over flat blocks of `x` and of `random`, into a new array of the shape of `x`."""
-    result = np.empty(x.shape, dtype)
-    flat_result, flat = result.reshape(-1), np.ascontiguousarray(x).reshape(-1)
-    words = None if random is None else np.ascontiguousarray(random).reshape(-1)
-    with np.errstate(all="ignore"):
-        for start in range(0, flat.size, _BLOCK):
-            block = slice(start, start + _BLOCK)
-            more = () if words is None else (words[block],)
-            flat_result[block] = function(flat[block], *arguments, *more)
-    return result
-
-
-def _checked(x, dtype):
-    if getattr(x, "dtype", None) != dtype:
-        raise TypeError(f"{np.dtype(dtype).name} array expected, not {_kind(x)}")
-    return np.asarray(x)
-
-
-def _kind(x):
-    return getattr(x, "dtype", type(x).__name__)

@@ -8,6 +8,8 @@ normal, 2^-126. Source: the numerics contract in `docs`.
 import numpy as np
 from numpy.typing import NDArray
 
+from golden.arith.blocks import checked
+
 Float32Array = NDArray[np.float32]
 
 NAN_BITS = 0x7FC00000
@@ -21,25 +23,25 @@ _MAGNITUDE = np.int32(0x7FFFFFFF)
 
 def canonicalise(x) -> Float32Array:
     """`x` with every NaN replaced by the positive quiet canonical one; all else bit for bit."""
-    return _canonical(np.array(_checked(x)))
+    return _canonical(np.array(checked(x)))
 
 
 def add(a, b) -> Float32Array:
     """a + b, gradual underflow."""
     with np.errstate(all="ignore"):
-        return _canonical(np.asarray(np.add(_checked(a), _checked(b))))
+        return _canonical(np.asarray(np.add(checked(a), checked(b))))
 
 
 def subtract(a, b) -> Float32Array:
     """a - b, gradual underflow."""
     with np.errstate(all="ignore"):
-        return _canonical(np.asarray(np.subtract(_checked(a), _checked(b))))
+        return _canonical(np.asarray(np.subtract(checked(a), checked(b))))
 
 
 def multiply(a, b) -> Float32Array:
     """a * b rounded to FP32, then flushed to zero of the same sign if it is below 2^-126."""
     with np.errstate(all="ignore"):
-        product = np.asarray(np.multiply(_checked(a), _checked(b)))
+        product = np.asarray(np.multiply(checked(a), checked(b)))
         flush(product)
     return _canonical(product)
 
@@ -47,19 +49,20 @@ def multiply(a, b) -> Float32Array:
 def flush(product: Float32Array) -> None:
     """Replaces, in place, each subnormal by zero of the same sign."""
     tiny = np.less(np.abs(product), TINY)
-    np.copyto(product, np.copysign(_ZERO, product), where=tiny)
+    if tiny.any():
+        np.copyto(product, np.copysign(_ZERO, product), where=tiny)
 
 
 def maximum(a, b) -> Float32Array:
     """The larger of a and b, -0 below +0; NaN if either is NaN."""
-    a, b = np.broadcast_arrays(_checked(a), _checked(b))
+    a, b = np.broadcast_arrays(checked(a), checked(b))
     chosen = np.where(_ordinal(a) >= _ordinal(b), a, b)
     return _with_nan(chosen, np.isnan(a) | np.isnan(b))
 
 
 def minimum(a, b) -> Float32Array:
     """The smaller of a and b, -0 below +0; NaN if either is NaN."""
-    a, b = np.broadcast_arrays(_checked(a), _checked(b))
+    a, b = np.broadcast_arrays(checked(a), checked(b))
     chosen = np.where(_ordinal(a) <= _ordinal(b), a, b)
     return _with_nan(chosen, np.isnan(a) | np.isnan(b))
 
@@ -75,7 +78,7 @@ def reduce_add(x, axis: int = -1) -> Float32Array:
     Element i joins partial i mod 8, each partial sequential from +0; the partials are joined as
     ((0+1)+(2+3))+((4+5)+(6+7)). The sum of nothing is +0.
     """
-    x = np.moveaxis(_checked(x), axis, 0)
+    x = np.moveaxis(checked(x), axis, 0)
     partials = np.zeros((REDUCTION_PARTIALS, *x.shape[1:]), np.float32)
     with np.errstate(all="ignore"):
         for start in range(0, x.shape[0], REDUCTION_PARTIALS):
@@ -88,7 +91,7 @@ def reduce_add(x, axis: int = -1) -> Float32Array:
 
 def reduce_max(x, axis: int = -1) -> Float32Array:
     """Maximum along `axis`, which disappears; NaN if any is NaN; of nothing, -inf."""
-    x = _checked(x)
+    x = checked(x)
     identity = int(_ordinal(np.asarray(np.float32(-np.inf))))
     # Below the ordinal of -inf there are only NaNs, and those are overruled.
     largest = np.max(_ordinal(x), axis=axis, initial=identity)
@@ -97,19 +100,14 @@ def reduce_max(x, axis: int = -1) -> Float32Array:
 
 def reduce_min(x, axis: int = -1) -> Float32Array:
     """Minimum along `axis`, which disappears; NaN if any is NaN; of nothing, +inf."""
-    return canonicalise(np.negative(reduce_max(np.negative(_checked(x)), axis)))
-
-
-def _checked(x) -> Float32Array:
-    if not isinstance(x, (np.ndarray, np.generic)) or x.dtype != np.float32:
-        kind = getattr(x, "dtype", type(x).__name__)
-        raise TypeError(f"float32 array expected, not {kind}")
-    return np.asarray(x, np.float32)
+    return canonicalise(np.negative(reduce_max(np.negative(checked(x)), axis)))
 
 
 def _canonical(owned: Float32Array) -> Float32Array:
     """Canonicalises NaNs in place: only for arrays that nobody else holds."""
-    np.copyto(owned, NAN, where=np.isnan(owned))
+    nan = np.isnan(owned)
+    if nan.any():
+        np.copyto(owned, NAN, where=nan)
     return owned
 
 

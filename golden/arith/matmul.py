@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from golden.arith import float32
+from golden.arith.blocks import checked, kind
 from golden.arith.convert import widen
 from golden.arith.formats import FP32, Format
 from isa.fields import Part
@@ -92,8 +93,7 @@ def transpose(words, moving) -> NDArray[np.float32]:
     like integers.
     """
     if getattr(words, "dtype", None) not in (np.uint8, np.uint16):
-        kind = getattr(words, "dtype", type(words).__name__)
-        raise TypeError(f"uint8 or uint16 array expected, not {kind}")
+        raise TypeError(f"uint8 or uint16 array expected, not {kind(words)}")
     numbers = words.astype(np.uint32).view(np.float32)
     _check(numbers, moving, 2, "[K, M] and [K, N]")
     (accumulator,) = _planes(numbers, moving, 1)
@@ -109,9 +109,7 @@ def accumulate(old, tile) -> NDArray[np.float32]:
 
 def _check(stationary, moving, ndim, shapes):
     for x in (stationary, moving):
-        if getattr(x, "dtype", None) != np.float32:
-            kind = getattr(x, "dtype", type(x).__name__)
-            raise TypeError(f"float32 array expected, not {kind}")
+        checked(x)
     a, b = stationary.shape, moving.shape
     if (
         (len(a), len(b)) != (ndim, ndim)
@@ -127,7 +125,8 @@ def _planes(stationary, moving, count):
 
 
 def _multiply(row_a, row_b, flush, product):
-    np.multiply(row_a[:, None], row_b[None, :], out=product)
+    # One product an element; a zero's sign is lost, which no sum that starts at +0 can show
+    np.einsum("m,n->mn", row_a, row_b, out=product)
     if flush:
         float32.flush(product)
 

@@ -1,10 +1,12 @@
 """e^x = 2^(x log2 e): a fixed-point product, its integer part the exponent, the rest a table."""
 
+from fractions import Fraction
+
 import numpy as np
 
+from golden.arith.blocks import blockwise, checked
 from golden.arith.float32 import Float32Array
 from golden.arith.functions import fields
-from golden.arith.functions.blocks import blockwise
 from golden.arith.functions.segment import Y_BITS, evaluate
 from golden.arith.functions.tables import columns
 
@@ -13,9 +15,10 @@ LOG2_E = 1549082005
 PLACE_BITS = 26
 """Fraction bits of x log2(e): 7 choose the segment, 19 are t."""
 
-_SHIFT_OF_ONE = 23 + 30 - PLACE_BITS
-_LARGEST_EXPONENT = 7
-_LARGEST_SHIFT = 60
+_LOG2_E = np.float64(LOG2_E / 2 ** (30 - PLACE_BITS))
+_PLACES = np.float64(1 << PLACE_BITS)
+_BEYOND = np.float32(1 << 8)
+"""A magnitude whose result is beyond the range."""
 _COLUMNS = columns("exp2")
 _ONE, _ZERO, _INFINITY = np.float32(1), np.float32(0), np.float32(np.inf)
 
@@ -23,26 +26,40 @@ _ONE, _ZERO, _INFINITY = np.float32(1), np.float32(0), np.float32(np.inf)
 def exp(x: Float32Array) -> Float32Array:
     """e^x. exp(-inf) = +0, exp(+inf) = +inf; a result below 2^-126 is +0.
 
-    |x| = s 2^(e-23): z = s LOG2_E in Q26, to the nearest (ties to even), then given the sign of x;
-    n = floor(z); y = 2^(z - n) in [1, 2] in Q27, rounded to even in Q23, times 2^n.
-
-    From |x| = 128 on e is taken as 7: the result is beyond the range all the same, and z fits in
-    35 bits. A shift of 60 already leaves zero of the 55-bit product.
+    z = x LOG2_E in Q26, to the nearest (ties to even); n = floor(z); y = 2^(z - n) in [1, 2] in
+    Q27, rounded to even in Q23, times 2^n.
     """
-    return blockwise(_exp, x)
+    return blockwise(_exp, checked(x))
 
 
 def _exp(x):
-    exponent, fraction = fields.unpack(x)
-    np.minimum(exponent, np.int32(_LARGEST_EXPONENT), out=exponent)
-    shift = np.minimum(np.int32(_SHIFT_OF_ONE) - exponent, np.int32(_LARGEST_SHIFT))
-    product = (fraction | np.int32(1 << fields.FRACTION_BITS)) * np.int64(LOG2_E)
-    z = fields.round_even(product, shift)
-    np.negative(z, out=z, where=x < 0)
-    place = z.astype(np.int32) & np.int32((1 << PLACE_BITS) - 1)
+    z = _scaled(np.clip(x, -_BEYOND, _BEYOND))
+    floor = np.floor(z / _PLACES)
+    place = (z - floor * _PLACES).astype(np.int32)
     y = fields.round_even(evaluate(_COLUMNS, place, PLACE_BITS), Y_BITS - 23)
-    result = fields.pack(y, (z >> np.int64(PLACE_BITS)).astype(np.int32))
+    result = fields.pack(y, floor.astype(np.int32))
     return fields.special(x, result, zero=lambda _: _ONE, infinite=_at_infinity)
+
+
+def _scaled(x):
+    """The integers next to x LOG2_E in Q26, as float64; all steps but the product are exact.
+
+    The product has 55 bits, two more than fit. They matter only where float64 shows a tie.
+    """
+    product = x.astype(np.float64)
+    product *= _LOG2_E
+    z = np.rint(product)
+    product -= z
+    tie = np.abs(product, out=product) == 0.5
+    if tie.any():
+        z[tie] = [_nearest(number) for number in x[tie].tolist()]
+    return z
+
+
+def _nearest(number):
+    """The same for one Python float, in integers of any width."""
+    numerator, denominator = number.as_integer_ratio()
+    return round(Fraction(numerator * LOG2_E, denominator << (30 - PLACE_BITS)))
 
 
 def _at_infinity(x):

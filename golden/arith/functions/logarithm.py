@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from golden.arith.blocks import blockwise, checked
 from golden.arith.float32 import NAN, Float32Array
 from golden.arith.functions import fields
-from golden.arith.functions.blocks import blockwise
 from golden.arith.functions.segment import Y_BITS, evaluate
 from golden.arith.functions.tables import columns
 
@@ -22,7 +22,7 @@ def log(x: Float32Array) -> Float32Array:
     rounded to 24 bits, ties to even, and given the sign of l. The error is absolute: 2^-26 or so,
     which near x = 1 is many ulp.
     """
-    return blockwise(_log, x)
+    return blockwise(_log, checked(x))
 
 
 def _log(x):

@@ -7,8 +7,8 @@ Each step in turn on a block of elements that stays in the cache; every operatio
 import numpy as np
 
 from golden.arith import float32
+from golden.arith.blocks import BLOCK
 from golden.arith.float32 import Float32Array
-from golden.arith.functions.blocks import BLOCK
 from golden.arith.functions.exponential import exp
 from golden.arith.functions.logarithm import log
 from golden.arith.functions.reciprocal import reciprocal

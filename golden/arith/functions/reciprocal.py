@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from golden.arith.blocks import blockwise, checked
 from golden.arith.float32 import Float32Array
 from golden.arith.functions import fields
-from golden.arith.functions.blocks import blockwise
 from golden.arith.functions.segment import Y_BITS, evaluate
 from golden.arith.functions.tables import columns
 
@@ -18,7 +18,7 @@ def reciprocal(x: Float32Array) -> Float32Array:
 
     x = m 2^e, m in [1, 2): y = 1/m in (1/2, 1] in Q27, rounded to even in Q24, times 2^-e.
     """
-    return blockwise(_reciprocal, x)
+    return blockwise(_reciprocal, checked(x))
 
 
 def _reciprocal(x):

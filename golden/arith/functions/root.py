@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from golden.arith.blocks import blockwise, checked
 from golden.arith.float32 import NAN, Float32Array
 from golden.arith.functions import fields
-from golden.arith.functions.blocks import blockwise
 from golden.arith.functions.segment import Y_BITS, evaluate
 from golden.arith.functions.tables import columns
 
@@ -19,7 +19,7 @@ def sqrt(x: Float32Array) -> Float32Array:
     x = m 2^(2h + odd), m in [1, 2): y = sqrt(m 2^odd) in [1, 2) in Q27, rounded to even in Q23,
     times 2^h.
     """
-    return blockwise(_sqrt, x)
+    return blockwise(_sqrt, checked(x))
 
 
 def rsqrt(x: Float32Array) -> Float32Array:
@@ -28,7 +28,7 @@ def rsqrt(x: Float32Array) -> Float32Array:
     x = m 2^(2h + odd), m in [1, 2): y = 1/sqrt(m 2^odd) in (1/2, 1] in Q27, rounded to even in
     Q24, times 2^-h.
     """
-    return blockwise(_rsqrt, x)
+    return blockwise(_rsqrt, checked(x))
 
 
 def _sqrt(x):

@@ -218,5 +218,5 @@ def test_subnormals_and_signed_zeros_are_no_special_case(op):
 def test_another_dtype_is_refused(op):
     with pytest.raises(TypeError, match="float32 array expected, not float64"):
         operators.alu(op, np.ones(2), np.ones(2, np.float32))
-    with pytest.raises(TypeError, match="uint32 words expected, not int32"):
+    with pytest.raises(TypeError, match="uint32 array expected, not int32"):
         operators.alu(AluOp.SHIFT_LEFT, np.ones(2, np.uint32), np.ones(2, np.int32))

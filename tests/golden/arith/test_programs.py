@@ -5,8 +5,8 @@ import hashlib
 import numpy as np
 import pytest
 
+from golden.arith.blocks import BLOCK
 from golden.arith.functions import program
-from golden.arith.functions.blocks import BLOCK
 from golden.arith.functions.program import apply, evaluate
 from isa.fields import Function
 from isa.functions import PROGRAMS, R0, R1, SLOPE, Post, Select, Step, Table, constant, first
