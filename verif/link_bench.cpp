@@ -3,6 +3,7 @@
 // Command: bench SETTINGS: a text file of lines "key value" (link_bench.py writes it and explains the keys).  Prints
 // "key value" lines of results; exit status 0 only when every check held.  Macros: BEAT (bytes), LANES, DEPTHS (comma
 // list, VC buffer granules).
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -232,6 +233,8 @@ struct Side {
     uint64_t lost_count = 0, reset_until = 0;
     uint64_t packets = 0, granules = 0, accepted = 0;  // accepted: payload flits, whatever resets do to the counters
     uint64_t latency_minimum = UINT64_MAX, latency_maximum = 0;
+    std::vector<uint64_t> slot_cycle = std::vector<uint64_t>(1 << SEQUENCE_BITS);  // 0: number not sent yet
+    uint64_t nak_minimum = UINT64_MAX, nak_maximum = 0, nak_sum = 0, naks = 0;     // see nak_way()
     double phase = 0;
     bool sending = true;
 
@@ -473,6 +476,25 @@ static void single_fault() {
     else s.out.flip_at = s.out.steps + (kind < 6 ? 1 : 4);
 }
 
+// The way of a NAK, seen at the end whose flit was bad: cycles from the cycle in which the slot of the first missing flit
+// was composed to the one in which the NAK for it starts a replay.
+static void nak_way(Side& s) {
+    const auto* top = s.dut->rootp;
+    if (top->link__DOT__core__DOT__transmitter__DOT__compose && top->link__DOT__core__DOT__transmitter__DOT__last_beat) {
+        unsigned kind = top->link__DOT__core__DOT__transmitter__DOT__kind;
+        unsigned number = top->link__DOT__core__DOT__transmitter__DOT__sequence;
+        if (kind >= 2) s.slot_cycle[number] = cycle;  // DATA, RESEND
+        if (kind == 2) s.slot_cycle[(number + 1) & ((1 << SEQUENCE_BITS) - 1)] = 0;
+    }
+    if (!top->link__DOT__core__DOT__transmitter__DOT__replays || !top->link__DOT__core__DOT__transmitter__DOT__nak_received)
+        return;
+    uint64_t sent = s.slot_cycle[top->link__DOT__core__DOT__transmitter__DOT__acknowledge___05Facknowledge];
+    if (!sent) return;
+    uint64_t way = cycle - sent;
+    s.nak_minimum = std::min(s.nak_minimum, way), s.nak_maximum = std::max(s.nak_maximum, way);
+    s.nak_sum += way, s.naks++;
+}
+
 static void run_cycle() {
     double ppm = setting("ppm", 0);  // A's symbol clock runs that much slower than the cores, B's half of it
     for (auto& s : sides) {
@@ -512,7 +534,7 @@ static void run_cycle() {
         bool lost = s.dut->lost;
         s.accepted += s.dut->rootp->link__DOT__core__DOT__receiver__DOT__rx_data && !s.dut->rst;
         if (s.dut->rx___05Fvalid && s.dut->rx___05Fready && !s.dut->rst) s.receive(peer, bytes(s.dut->rx___05Fpayload));
-        if (!s.dut->rst) s.taken();
+        if (!s.dut->rst) s.taken(), nak_way(s);
         if (lost || s.dut->rst) {
             if (lost) s.lost_count++;
             s.lose_sources(s.dut->rst);
@@ -534,13 +556,15 @@ static bool drained() {
 }
 
 static void shuffle_lanes() {
-    int skew = setting("skew", 0), base = setting("delay", 0);
-    for (auto& s : sides)
+    int skew = setting("skew", 0);
+    for (auto& s : sides) {
+        int base = setting(s.index ? "delay_b" : "delay_a", setting("delay", 0));
         for (auto& l : s.out.lane) {
             l.delay = base + s.random.below(skew + 1);
             l.offset = setting("bit_offset", 0) ? s.random.below(8 * SYMBOL) : 0;
             l.inverted = setting("inverted", 0) && s.random.below(2);
         }
+    }
 }
 
 static void faults() {
@@ -649,6 +673,10 @@ int main(int argc, char** argv) {
                     (unsigned long)(s.packets - base_packets[i]));
         std::printf("latency_min_%c %lu\nlatency_max_%c %lu\n", side, (unsigned long)s.latency_minimum, side,
                     (unsigned long)s.latency_maximum);
+        if (s.naks)
+            std::printf("nak_way_min_%c %lu\nnak_way_max_%c %lu\nnak_way_sum_%c %lu\nnak_ways_%c %lu\n", side,
+                        (unsigned long)s.nak_minimum, side, (unsigned long)s.nak_maximum, side,
+                        (unsigned long)s.nak_sum, side, (unsigned long)s.naks);
         std::printf("rtt_%c %u\n", side, s.read(0x18) & 0xFFFF);
         for (int n = 0; n < COUNTERS; n++)
             std::printf("%s_%c %lu\n", counters[n].c_str(), side, (unsigned long)(s.counter(n) - base_counters[i][n]));

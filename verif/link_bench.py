@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hdl.emit import emit
 from hdl.link.port import LinkPort
-from isa.link import COUNTERS, UNIT_GRANULES, VCS, LinkConfig
+from isa.link import COUNTERS, SEQUENCE_BITS, UNIT_GRANULES, VCS, LinkConfig
 from verif.verilated import build
 
 _SOURCE = Path(__file__).with_suffix(".cpp")
@@ -27,13 +27,16 @@ _PUBLIC += "".join(
     f'public_flat_rd -module "{module}" -var "{name}"\n'
     for module, names in (
         ("link.core", "reverse__nak_taken"),
-        ("link.core.transmitter", "compose last_beat kind"),
+        (
+            "link.core.transmitter",
+            "compose last_beat kind sequence replays nak_received acknowledge__acknowledge",
+        ),
         ("link.core.lanes_tx", "started"),
         ("link.core.receiver", "rx_data"),
     )
     for name in names.split()
 )
-"""What a transmitter sends: for single faults."""
+"""What a transmitter sends: for single faults and the way of a NAK."""
 
 
 class Item(IntEnum):
@@ -59,18 +62,23 @@ class Item(IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """What happens in a run.  Traffic values hold for both sides; `_a`, `_b` in `sides` override.
+    """What happens in a run.  Traffic values and delay hold for both sides; `_a`, `_b` in `sides`
+    override.
 
     packets: run until both sides have received so many, within cycle_limit; 0: run `cycles` behind
     `warm_cycles`.  rate: chance of a packet to begin in a free cycle of a VC; stall: chance of a
     gap between beats; open: chance that the consumer takes a beat; minimum, maximum: granules of
-    a packet; vcs: bit mask.  delay, skew: symbols; bit_offset, inverted, reversed: of the lanes,
-    at random; ppm: rate mismatch; step_error_rate: chance of an error burst of up to `burst` bits
-    in a step.  *_every: mean cycles between retrains by software, one-sided resets (1..200 cycles),
-    cuts (1..cut_cycles), drops of 1..12 steps, stuck lanes, their healing, changes of closed VCs.
+    a packet; vcs: bit mask.  delay (of what a side sends), skew: symbols; bit_offset, inverted,
+    reversed: of the lanes, at random; ppm: rate mismatch; step_error_rate: chance of an error
+    burst of up to `burst` bits in a step.  *_every: mean cycles between retrains by software,
+    one-sided resets (1..200 cycles), cuts (1..cut_cycles), drops of 1..12 steps, stuck lanes,
+    their healing, changes of closed VCs.
     fault_kind (an Item), fault_state: the first such thing that side A sends while side B is in
     that LinkState is hit (result `hits`); fault_later: not before 1 the measured time, 2 the same
     with a retrain by B, 3 with an error in each direction.
+
+    Results `nak_way_min`, `_max`, `_sum`, `nak_ways`: of the side that sent the bad flits, cycles
+    from the slot that ended the first missing flit (composed) to the start of the replay.
     """
 
     seed: int = 1
@@ -133,6 +141,7 @@ class LinkBench:
         defines = {
             "BEAT": link.beat_bytes,
             "LANES": link.lanes,
+            "SEQUENCE_BITS": SEQUENCE_BITS,
             "DEPTHS": ",".join(str(UNIT_GRANULES * units) for units in link.vc_units),
             "COUNTER_NAMES": ",".join(COUNTERS),
         }

@@ -163,12 +163,12 @@ class Transmitter:
 
     # Composer
 
-    def beat(self, expected, nak_owed, limits, congestion, session, epoch):
+    def beat(self, expected, nak_owed, limits, congestion, session, epoch, *, asked=False):
         """(bytes of the next beat or None, whether the owed NAK stands in it).  Only short flits
         carry a NAK.
 
         The arguments are the receiver's `expected` and `nak`, the VC buffers' limits and
-        congestion, and the own session and epoch, all of this cycle.
+        congestion, the own session and epoch, and whether a replay is asked for, all of this cycle.
         """
         if self._work is None:
             self._work = self._begin()
@@ -181,7 +181,8 @@ class Transmitter:
             data = work.entry.data if work.entry else b""
             return data[low : low + size].ljust(size, b"\0"), False
         nak = bool(nak_owed) and work.flit_format == Format.SHORT
-        slot = self._slot(expected, nak, limits, congestion, epoch, delayed=nak_owed and not nak)
+        short = asked or (nak_owed and not nak)
+        slot = self._slot(expected, nak, limits, congestion, epoch, short=short)
         flit = build(work.flit_format, work.entry.data if work.entry else b"", slot, session)
         self._work = None
         self._count(work, slot)
@@ -247,13 +248,13 @@ class Transmitter:
         self.counts["POISON_SENT"] += poison
         return Work(flit_format, FlitType.DATA, entry)
 
-    def _slot(self, expected, nak, limits, congestion, epoch, *, delayed):
+    def _slot(self, expected, nak, limits, congestion, epoch, *, short):
         work = self._work
         assert work is not None
         a_vc, b_vc = self._credit_vcs(limits)
         self._told[a_vc], self._told[b_vc] = limits[a_vc], limits[b_vc]
         self._slots += 1
-        self._announced = self._next_format(delayed)
+        self._announced = self._next_format(short)
         position = self.next if self.pointer is None else self.pointer
         slot = {
             "sequence": (position - 1) % MODULUS,
@@ -282,10 +283,12 @@ class Transmitter:
         changed = (vc for vc in others if limits[vc] != self._told[vc])
         return a_vc, next(changed, others[0])
 
-    def _next_format(self, nak_delayed):
-        """Format of the flit behind the one in work; chooses the VC of a long one."""
+    def _next_format(self, short):
+        """Format of the flit behind the one in work, SHORT if `short`; chooses the VC of a long
+        one.
+        """
         self._long_vc = None
-        if self.owed or self._stopping or nak_delayed:
+        if self.owed or self._stopping or short:
             return Format.SHORT
         if self._is_replaying:
             work = self._work

@@ -270,9 +270,14 @@ class Composer(wiring.Component):
         m.d.comb += [
             owed_behind.eq(owed - self.owed_sent),
             may_follow.eq((Cat(self.outstanding, 0) + self.send < WINDOW) & self.room_long),
-            # A NAK goes out in a short flit
+            # A NAK goes out in a short flit, and so do the REPLAY flits of a replay that begins now
             may_announce.eq(
-                self.last_beat & ~drain & self.enable & (owed_behind == 0) & ~(self.nak & self.long)
+                self.last_beat
+                & ~drain
+                & self.enable
+                & (owed_behind == 0)
+                & ~self.replay_started
+                & ~(self.nak & self.long)
             ),
             pointer_behind.eq(self.pointer + self.resend),
             at_behind.eq(self.at + 1),

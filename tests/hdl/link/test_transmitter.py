@@ -77,6 +77,15 @@ class Lockstep:
             for i in range(model.outstanding)
         )
 
+    def is_asked(self, out, acknowledge):
+        """A replay is asked for in this cycle: by the timer, or by a NAK of a flit that was sent."""
+        if acknowledge is None or self.model.owed:
+            return bool(out["timer_replays"])
+        number, again = acknowledge
+        behind = (self.model.base - number) % MODULUS
+        known = (number - self.model.base) % MODULUS <= self.model.outstanding
+        return bool(out["timer_replays"] or (again and (known or 0 < behind < MODULUS // 2)))
+
     async def step(self, ctx):
         bench, model = self.bench, self.model
         enable, command, flush = bench.enable, bench.stop_command, bench.flush
@@ -107,7 +116,7 @@ class Lockstep:
                 model.counts[name] = value  # what is cut off does not count
             self.pipe = [None] * 3
         elif out["ready"] or self.pipe[2] is None:
-            beat, nak = model.beat(*arguments, SESSION, EPOCH)
+            beat, nak = model.beat(*arguments, SESSION, EPOCH, asked=self.is_asked(out, acknowledge))
             value = None if beat is None else int.from_bytes(beat, "little")
             self.pipe = [value, *self.pipe[:2]]
         self.copies.end_beat()
