@@ -78,7 +78,7 @@ class Lockstep:
         )
 
     def is_asked(self, out, acknowledge):
-        """A replay is asked for in this cycle: by the timer, or by a NAK of a flit that was sent."""
+        """A replay is asked for in this cycle: by the timer, or by a NAK for what was sent."""
         if acknowledge is None or self.model.owed:
             return bool(out["timer_replays"])
         number, again = acknowledge
@@ -116,7 +116,8 @@ class Lockstep:
                 model.counts[name] = value  # what is cut off does not count
             self.pipe = [None] * 3
         elif out["ready"] or self.pipe[2] is None:
-            beat, nak = model.beat(*arguments, SESSION, EPOCH, asked=self.is_asked(out, acknowledge))
+            asked = self.is_asked(out, acknowledge)
+            beat, nak = model.beat(*arguments, SESSION, EPOCH, asked=asked)
             value = None if beat is None else int.from_bytes(beat, "little")
             self.pipe = [value, *self.pipe[:2]]
         self.copies.end_beat()
