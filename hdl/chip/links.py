@@ -74,11 +74,7 @@ class Links(wiring.Component):
 
     def _port(self, m, platform, p, routers, entropy):
         config, ids = self.config, bridge_id_bits(self.config)
-        port = LinkPort(config.link)
-        if hasattr(port, "tile_parameters"):
-            add_tile(m, platform, f"port{p}", port)
-        else:
-            m.submodules[f"port{p}"] = port
+        port = add_tile(m, platform, f"port{p}", LinkPort(config.link))
         bridge = add_tile(m, platform, f"bridge{p}", Bridge(config))
         m.submodules[f"read{p}"] = read = AxiReadArbiter(config, self.masters, id_bits=ids)
         m.submodules[f"write{p}"] = write = AxiWriteArbiter(config, self.masters, id_bits=ids)

@@ -1,5 +1,7 @@
 """A link port: transmitter, receiver, lanes, training, registers put together."""
 
+from dataclasses import astuple
+
 from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -210,6 +212,7 @@ class LinkPort(wiring.Component):
 
     def __init__(self, link, *, restart_cycles=RESTART_CYCLES):
         self.link, self.restart_cycles = link, restart_cycles
+        self.tile_parameters = (*_flat(astuple(link)), restart_cycles)
         super().__init__(
             {
                 **_common(link),
@@ -241,3 +244,8 @@ class LinkPort(wiring.Component):
 def _connect(m, target, source, names):
     """Members of the same name: target's from source's."""
     m.d.comb += [getattr(target, name).eq(getattr(source, name)) for name in names.split()]
+
+
+def _flat(values):
+    """Values of tuples in place of the tuples."""
+    return [part for value in values for part in (value if isinstance(value, tuple) else (value,))]

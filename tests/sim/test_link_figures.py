@@ -49,8 +49,8 @@ def test_goodput():
     assert run["nak_way_min_a"] == ROUND_TRIP and run["nak_ways_a"] > 100
     assert run["rtt_a"] == ROUND_TRIP - 9, "a NAK passes more stages than a training frame"
     cost = cost_of_a_bad_flit(run)
-    # The bad flit, 15 or 16 behind it, the REPLAY flit; the run may end within a replay
-    assert ROUND_TRIP + 10 <= cost <= ROUND_TRIP + 21, cost
+    # The bad flit, 15 behind it, the REPLAY flit; now and then a NAK or a REPLAY flit is hit too
+    assert ROUND_TRIP + 10 <= cost <= ROUND_TRIP + 15, cost
     assert closed_form(1e-6, cost) >= 0.92 and closed_form(1e-8, cost) >= 0.999
 
 
