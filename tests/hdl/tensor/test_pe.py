@@ -11,7 +11,7 @@ from isa.fields import Part
 from verif.cxxrtl import compile_unit
 from verif.equality import assert_same
 from verif.pe_stream import PeStream
-from verif.tensor_formats import FP8, KINDS, kind_name, operand_format, random_operand
+from verif.tensor_formats import FP8, KINDS, kind_name, operand_format, random_operand, value_of
 from verif.vectors import FP32, random_codes
 
 SEED = 57
@@ -80,6 +80,33 @@ def test_every_product_of_two_bytes(single, forms):
     a, b = np.repeat(every, 256), np.tile(every, 256)
     kinds = [(form, Part.FULL) for form in forms]
     check_pair(single, kinds, a, b, np.random.default_rng(SEED))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=kind_name)
+def test_subnormal_operands_count_in_full(single, kind):
+    """Multipliers of others took subnormal operands for zero, scaled them by the wrong exponent or
+    lost the carry out of an all-ones one.  All of them with both signs, on either side; numbers by
+    ml_dtypes and float64.
+    """
+    form, part = kind
+    low, high = form.padding, form.padding + form.fraction_bits
+    if form is formats.FP32:
+        low, high = (0, 12) if part == Part.LOW else (12, 23)
+    fraction = np.arange(1, 1 << (high - low)) << low
+    code = np.concatenate([fraction, fraction | form.sign]).astype(form.dtype)
+    other = [1, 2, -0.5, 255 / 128, 2.0**23, 255 * 2.0**-8, -(2.0**100), 3 * 2.0**9, 2.0**-110]
+    other = np.array(other, np.float32)
+    exact = value_of(code, kind).astype(np.float64)[:, None] * other
+    assert (exact != 0).all()
+    expected = np.where(np.abs(exact) < 2.0**-126, 0, exact).astype(np.float32)
+    assert ((expected == exact) | (expected == 0)).all()
+    a = np.repeat(code, other.size).astype(np.uint32)
+    b = np.tile(codes_of(other) >> 16, code.size)
+    bf16 = (formats.BF16, Part.FULL)
+    zero = np.zeros_like(a)
+    want = codes_of(expected).ravel()
+    assert_same(stream(single, a, b, zero, (kind, bf16)), want, a=a, b=b)
+    assert_same(stream(single, b, a, zero, (bf16, kind)), want, a=b, b=a)
 
 
 def double_vectors(rng, forms, count):
