@@ -90,6 +90,35 @@ def test_columns_of_any_dtype(memories, dtype):
     assert_same(get(memories, dst), apply(Function.SIGMOID, z).view(np.uint32))
 
 
+ENDS = {
+    DType.FP32: [3.4028234663852886e38, -3.4028234663852886e38, 2.0**-149],
+    DType.BF16: [255 * 2.0**120, -255 * 2.0**120, 2.0**-133],
+    DType.FP16: [65504, -65504, 2.0**-24],
+    DType.INT8: [127, -128],
+    DType.UINT16: [65535, 0],
+    DType.INT32: [2**31 - 1, -(2**31)],
+    DType.UINT32: [2**32 - 1, 2**32 - 255],
+}
+
+
+@pytest.mark.parametrize("dtype", ENDS)
+def test_bias_at_the_ends_of_its_range(memories, dtype):
+    """A bias register of others was too narrow for its values.  By float64: x + bias is exact or
+    rounds once, after an integer became the nearest FP32.
+    """
+    x = np.array([[0, 1, -2, 3e38, -3e38]] * 4, np.float32)
+    src, dst = access(DType.FP32, 0, elements=5), access(DType.FP32, DST, elements=5)
+    put(memories, src, x)
+    bias = access(dtype, COLUMNS, elements=1)
+    values = np.resize(np.array(ENDS[dtype]), (4, 1))
+    put(memories, bias, values.astype(dtype.numpy))
+    ScalarEngine(memories).activation(activation(Function.COPY, src, dst, (None, bias)))
+    with np.errstate(over="ignore"):
+        exact = x.astype(np.float64) + values.astype(np.float32).astype(np.float64)
+        expected = exact.astype(np.float32)
+    assert_same(get(memories, dst), expected.view(np.uint32))
+
+
 HOST = {dtype: dtype.numpy for dtype in DType}
 
 

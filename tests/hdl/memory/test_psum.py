@@ -7,6 +7,8 @@ import pytest
 from hdl.memory.psum import Psum
 from isa.geometry import PSUM_BANKS, preset
 from verif.banked_memory_bench import BankedMemoryBench, simulate
+from verif.equality import assert_same
+from verif.known_cases import SUMS
 from verif.memory_bench import pack, store_word
 
 CONFIG = preset("tiny")
@@ -130,6 +132,42 @@ def test_random_traffic_and_accumulation(stages, load, deny):
     assert model.closest == config.psum_accumulate_cycles
     assert model.count > 50
     assert min(traffic.taken.values()) > 15
+
+
+def test_known_sums_onto_a_word():
+    """Operands on which the adders of others went wrong: signed zeros, ties, subnormals, overflow.
+    Each word is written once and accumulated onto once, from both sides.
+    """
+    dut = Psum(CONFIG, 1, 1, 1)
+    cases = [(a, b, total) for a, b, total in SUMS.values()]
+    cases += [(b, a, total) for a, b, total in cases]
+    found = []
+
+    async def bench(ctx):
+        port, narrow = dut.accumulate, dut.narrow[0]
+        for accumulate in (0, 1):
+            for word, case in enumerate(cases):
+                ctx.set(port.valid, 1)
+                ctx.set(port.word, word)
+                ctx.set(port.partitions, (1 << P) - 1)
+                ctx.set(port.accumulate, accumulate)
+                ctx.set(port.data, pack([case[accumulate]] * P, 32))
+                await ctx.tick()
+        ctx.set(port.valid, 0)
+        await ctx.tick().repeat(CONFIG.psum_accumulate_cycles)
+        for word in range(len(cases)):
+            ctx.set(narrow.read.valid, 1)
+            ctx.set(narrow.read.p.partition, word % P)
+            ctx.set(narrow.read.p.word, word)
+            await ctx.tick().until(narrow.read.ready)
+            ctx.set(narrow.read.valid, 0)
+            (data,) = await ctx.tick().sample(narrow.data).until(narrow.valid)
+            found.append(data)
+
+    simulate(dut, bench, checks=True)
+    expected = np.array([total for *_, total in cases], np.uint32)
+    a, b, _ = np.array(cases, np.uint32).T
+    assert_same(np.array(found, np.uint32), expected, a=a, b=b)
 
 
 def test_all_words():

@@ -203,6 +203,34 @@ def test_product_and_sum_are_rounded_apart():
     assert list(words[8:11]) == [0, 0x7FC00000, 0]
 
 
+ENDS = {
+    DType.FP32: (0x7F7FFFFF, 0x7F7FFFFF, 0xFF7FFFFF),
+    DType.BF16: (0x7F7F, 0x7F7F0000, 0xFF7F0000),
+    DType.FP16: (0xFBFF, 0xC77FE000, 0x477FE000),
+    DType.INT8: (0x80, 0xC3000000, 0x43000000),
+    DType.UINT16: (0xFFFF, 0x477FFF00, 0xC77FFF00),
+    DType.INT32: (0x7FFFFFFF, 0x4F000000, 0xCF000000),
+    DType.UINT32: (0xFFFFFF01, 0x4F7FFFFF, 0xCF7FFFFF),
+}
+"""Code of the dtype, and of the same number (to nearest) and its negative in FP32."""
+
+
+@pytest.mark.parametrize("dtype", ENDS)
+def test_bias_at_the_ends_of_its_range(dtype):
+    """A bias register of others was too narrow: 0 + bias is the bias, and -bias + bias nothing."""
+    config = lane_bench("scalar", 4).config
+    code, bias, minus = ENDS[dtype]
+    sbuf = np.zeros((config.partitions, config.sbuf_bytes), np.uint8)
+    psum = np.zeros((config.partitions, config.psum_bytes), np.uint8)
+    sbuf[:, :8] = np.array([0, minus], np.uint32).view(np.uint8)
+    sbuf[:, 2048 : 2048 + dtype.itemsize] = np.array([code], f"u{dtype.itemsize}").view(np.uint8)
+    column1 = column(SBUF, 2048, dtype=dtype)
+    program = [activation(flat(SBUF, 0, 2), flat(SBUF, 64, 2), column1=column1)]
+    run = lane_bench("scalar", 4).run(program, sbuf, psum, cycle_limit=LIMIT)
+    words = np.ascontiguousarray(run.sbuf[:, 64:72]).view(np.uint32)
+    assert (words == [bias, 0]).all()
+
+
 @pytest.mark.parametrize("stages", STAGES)
 @pytest.mark.parametrize("space", [SBUF, PSUM])
 def test_an_element_a_cycle_back_to_back(stages, space):

@@ -42,7 +42,8 @@ def product(bench, dtype, a, b, *, psum=None, times=1, part=Part.FULL):
     """PSUM [P, N] after the tile of a [K, M] and b [K, N] was added `times` times to `psum`, or
     to nothing: the first one overwrites.  Operands with a third axis are pairs.
 
-    K and M are at most the size of the array; what lacks is zero.
+    K and M are at most the size of the array; what lacks is zero.  PSUM is the bench's: the sums of
+    the real one are in the tests of the memory.
     """
     count, pairs = b.shape[1], int(a.ndim == 3)
     full_a, full_b = np.zeros((P, P, 1 + pairs)), np.zeros((P, count, 1 + pairs))

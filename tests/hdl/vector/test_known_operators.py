@@ -141,6 +141,23 @@ def test_a_quotient_then_its_product():
     assert_same(run(fused, a, b), [0x98E7B3AE] * 9)
 
 
+def test_a_product_and_its_sum_are_rounded_apart():
+    """Fused operations by way of double precision went wrong for tiny products; ours are two
+    roundings, the first one flushed: x * imm0 + imm1 in one instruction.
+    """
+    for x, scale, addend, expected in (
+        (0x97000800, 0x1CFFF001, 0x00010002, 0x00010002),  # fused: 00010001
+        (0x3F800800, 0x3F800800, 0xBF801000, 0x00000000),  # fused: 2^-24
+        (0x00FFFFFF, 0x3F000000, 0x80800000, 0x00000000),  # fused: -0
+        (0x7F000000, 0x40000000, 0xFF000000, 0x7F800000),  # fused: 2^127
+    ):
+        fields = {"op0": AluOp.MULTIPLY, "op1": AluOp.ADD, "imm0": scale, "imm1": addend}
+        found = run(
+            lambda n, fields=fields: [step("tensor_scalar", (0,), 2, n, **fields)], [x] * 9, [0]
+        )
+        assert_same(found, [expected] * 9, x=x)
+
+
 @pytest.mark.parametrize("op", operators.VALUES)
 def test_subnormals_zeros_and_corners_through_every_operator(op):
     corners = np.concatenate([SPECIAL, corner_codes(FP32)[::3]]).astype(np.uint32)

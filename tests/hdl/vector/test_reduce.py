@@ -140,6 +140,29 @@ def test_the_order_is_that_of_eight_partials(stages):
     assert float(reduce(np.add, np.array(values, np.float32))) == 13.0
 
 
+@pytest.mark.parametrize("dtype", [DType.INT8, DType.UINT16, DType.BF16])
+def test_sums_are_wider_than_their_elements(dtype):
+    """Partial sums of the width of an element, or a widening that the reference has wrong: integer
+    sums beyond the range of the elements, exact in FP32, against Python's integers.
+    """
+    bench = lane_bench("vector", 4)
+    config = bench.config
+    low, high = {DType.INT8: (-128, 128), DType.UINT16: (60000, 65536)}.get(dtype, (129, 256))
+    values = np.random.default_rng(int(dtype)).integers(low, high, (config.partitions, 100))
+    values[:, :4] = low
+    sbuf = np.zeros((config.partitions, config.sbuf_bytes), np.uint8)
+    psum = np.zeros((config.partitions, config.psum_bytes), np.uint8)
+    raw = np.ascontiguousarray(values.astype(np.float32).astype(dtype.numpy)).view(np.uint8)
+    sbuf[:, : raw.shape[1]] = raw
+    instruction = reduction(config, [100], [1], op=ADD, source=0, target=4096)
+    instruction["src0"] = make_pattern(
+        config, space=Space.SBUF, dtype=dtype, offset=0, dims=[(1, 100)]
+    )
+    run = bench.run([instruction], sbuf, psum, cycle_limit=5_000)
+    found = np.ascontiguousarray(run.sbuf[:, 4096:4100]).view(np.float32)[:, 0]
+    assert found.tolist() == [float(sum(row)) for row in values.tolist()]
+
+
 def test_signs_of_zero_and_specials():
     assert run_sums([-0.0]) == bits(0.0)
     assert run_sums([-0.0] * 9) == bits(0.0)
