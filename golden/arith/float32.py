@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from golden.arith.blocks import checked
+from golden.arith.element import choose, element, elementwise
 
 Float32Array = NDArray[np.float32]
 
@@ -21,36 +22,41 @@ _ZERO = np.float32(0.0)
 _MAGNITUDE = np.int32(0x7FFFFFFF)
 
 
-def canonicalise(x) -> Float32Array:
+@element
+def canonical(x):
+    """x; for any NaN the canonical one."""
+    return choose(x == x, x, NAN)
+
+
+@element
+def product(a, b):
+    """a * b, flushed to zero of its sign below 2^-126; NaN may be any."""
+    rounded = a * b
+    return choose(abs(rounded) < TINY, np.copysign(_ZERO, rounded), rounded)
+
+
+@elementwise
+def canonicalise(x):
     """`x` with every NaN replaced by the positive quiet canonical one; all else bit for bit."""
-    return _canonical(np.array(checked(x)))
+    return canonical(x)
 
 
-def add(a, b) -> Float32Array:
+@elementwise
+def add(a, b):
     """a + b, gradual underflow."""
-    with np.errstate(all="ignore"):
-        return _canonical(np.asarray(np.add(checked(a), checked(b))))
+    return canonical(a + b)
 
 
-def subtract(a, b) -> Float32Array:
+@elementwise
+def subtract(a, b):
     """a - b, gradual underflow."""
-    with np.errstate(all="ignore"):
-        return _canonical(np.asarray(np.subtract(checked(a), checked(b))))
+    return canonical(a - b)
 
 
-def multiply(a, b) -> Float32Array:
+@elementwise
+def multiply(a, b):
     """a * b rounded to FP32, then flushed to zero of the same sign if it is below 2^-126."""
-    with np.errstate(all="ignore"):
-        product = np.asarray(np.multiply(checked(a), checked(b)))
-        flush(product)
-    return _canonical(product)
-
-
-def flush(product: Float32Array) -> None:
-    """Replaces, in place, each subnormal by zero of the same sign."""
-    tiny = np.less(np.abs(product), TINY)
-    if tiny.any():
-        np.copyto(product, np.copysign(_ZERO, product), where=tiny)
+    return canonical(product(a, b))
 
 
 def maximum(a, b) -> Float32Array:
@@ -86,7 +92,7 @@ def reduce_add(x, axis: int = -1) -> Float32Array:
             partials[: len(group)] += group
         while len(partials) > 1:
             partials = partials[0::2] + partials[1::2]
-    return _canonical(partials[0])
+    return canonicalise(partials[0])
 
 
 def reduce_max(x, axis: int = -1) -> Float32Array:
@@ -101,14 +107,6 @@ def reduce_max(x, axis: int = -1) -> Float32Array:
 def reduce_min(x, axis: int = -1) -> Float32Array:
     """Minimum along `axis`, which disappears; NaN if any is NaN; of nothing, +inf."""
     return canonicalise(np.negative(reduce_max(np.negative(checked(x)), axis)))
-
-
-def _canonical(owned: Float32Array) -> Float32Array:
-    """Canonicalises NaNs in place: only for arrays that nobody else holds."""
-    nan = np.isnan(owned)
-    if nan.any():
-        np.copyto(owned, NAN, where=nan)
-    return owned
 
 
 def _with_nan(chosen: Float32Array, nan) -> Float32Array:

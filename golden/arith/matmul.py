@@ -3,11 +3,10 @@
 Operands of every format become float32 first, exactly (`operand`); FP32 takes part as a half of 12
 significant bits, so that a product of two operands has at most 24 bits and is a float32 unless it
 over- or underflows. Each output is a chain: rows 0..K-1 in order, from +0, one flushed product and
-one rounded sum a row. The chain of all outputs advances together, one row a step, so that numpy
-works on whole M x N planes at about the speed of a bare float32 multiply and add. Matrix products
-of numpy itself are never used: their order is not ours.
+one rounded sum a row. Matrix products of numpy are never used: their order is not ours.
 """
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,7 +18,6 @@ from isa.fields import Part
 
 _HIGH = np.uint32(0xFFFFF000)
 _SIGN = np.uint32(0x80000000)
-_ABSENT = np.float32(np.inf)
 
 
 def operand(bits, form: Format, part: Part = Part.FULL) -> NDArray[np.float32]:
@@ -55,14 +53,7 @@ def chain(stationary, moving) -> NDArray[np.float32]:
     when the shapes do not agree, `TypeError` for another dtype.
     """
     _check(stationary, moving, 2, "[K, M] and [K, N]")
-    accumulator, product = _planes(stationary, moving, 2)
-    may_flush = _may_flush(stationary, moving)
-    with np.errstate(all="ignore"):
-        for k, flush in enumerate(may_flush):
-            _multiply(stationary[k], moving[k], flush, product)
-            np.add(accumulator, product, out=accumulator)
-    # NaN is sticky: one canonicalisation at the end equals one at each step.
-    return float32.canonicalise(accumulator)
+    return _accumulated(_chain, stationary[..., None], moving[..., None])
 
 
 def chain_double_row(stationary, moving) -> NDArray[np.float32]:
@@ -72,15 +63,7 @@ def chain_double_row(stationary, moving) -> NDArray[np.float32]:
     `stationary` is [K, M, 2] and `moving` [K, N, 2]; everything else is as in `chain`.
     """
     _check(stationary, moving, 3, "[K, M, 2] and [K, N, 2]")
-    accumulator, first, second = _planes(stationary, moving, 3)
-    may_flush = _may_flush(stationary, moving)
-    with np.errstate(all="ignore"):
-        for k, flush in enumerate(may_flush):
-            for i, product in enumerate((first, second)):
-                _multiply(stationary[k, :, i], moving[k, :, i], flush[i], product)
-            np.add(first, second, out=first)
-            np.add(accumulator, first, out=accumulator)
-    return float32.canonicalise(accumulator)
+    return _accumulated(_chain_double_row, stationary, moving)
 
 
 def transpose(words, moving) -> NDArray[np.float32]:
@@ -96,7 +79,7 @@ def transpose(words, moving) -> NDArray[np.float32]:
         raise TypeError(f"uint8 or uint16 array expected, not {kind(words)}")
     numbers = words.astype(np.uint32).view(np.float32)
     _check(numbers, moving, 2, "[K, M] and [K, N]")
-    (accumulator,) = _planes(numbers, moving, 1)
+    accumulator = np.zeros((numbers.shape[1], moving.shape[1]), np.float32)
     for row, active in zip(numbers, moving != 0, strict=True):
         np.add(accumulator, row[:, None], out=accumulator, where=active[None, :])
     return accumulator
@@ -119,28 +102,29 @@ def _check(stationary, moving, ndim, shapes):
         raise ValueError(f"{shapes} expected, not {a} and {b}")
 
 
-def _planes(stationary, moving, count):
-    """`count` planes [M, N] of +0."""
-    return [np.zeros((stationary.shape[1], moving.shape[1]), np.float32) for _ in range(count)]
+def _accumulated(chain_of, stationary, moving):
+    """`chain_of` the planes of `stationary` and `moving`, whose last axis counts them."""
+    tile = np.zeros((stationary.shape[1], moving.shape[1]), np.float32)
+    planes = [
+        np.ascontiguousarray(x[..., i]) for x in (stationary, moving) for i in range(x.shape[2])
+    ]
+    chain_of(*planes, tile)
+    # NaN is sticky: one canonicalisation at the end equals one at each step.
+    return float32.canonicalise(tile)
 
 
-def _multiply(row_a, row_b, flush, product):
-    # One product an element; a zero's sign is lost, which no sum that starts at +0 can show
-    np.einsum("m,n->mn", row_a, row_b, out=product)
-    if flush:
-        float32.flush(product)
+@numba.njit
+def _chain(a, b, tile):
+    for m in range(tile.shape[0]):
+        for k in range(a.shape[0]):
+            for n in range(tile.shape[1]):
+                tile[m, n] += float32.product(a[k, m], b[k, n])
 
 
-def _may_flush(stationary, moving):
-    """Per row (and half of a double row): whether some product can be below 2^-126.
-
-    The product of the smallest magnitudes decides; of 24-bit numbers it is exact in float64.
-    """
-    return _smallest(stationary) * _smallest(moving) < float(float32.TINY)
-
-
-def _smallest(x) -> NDArray[np.float64]:
-    """The smallest non-zero magnitude along the columns, infinity where there is none."""
-    magnitude = np.abs(x)
-    magnitude[~(magnitude > 0)] = _ABSENT
-    return np.min(magnitude, axis=1, initial=_ABSENT).astype(np.float64)
+@numba.njit
+def _chain_double_row(a0, a1, b0, b1, tile):
+    for m in range(tile.shape[0]):
+        for k in range(a0.shape[0]):
+            for n in range(tile.shape[1]):
+                first = float32.product(a0[k, m], b0[k, n])
+                tile[m, n] += first + float32.product(a1[k, m], b1[k, n])

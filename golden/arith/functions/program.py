@@ -1,160 +1,160 @@
 """The functions of the scalar engine: the programs of `isa.functions`, run on whole arrays.
 
-Each step in turn on a block of elements that stays in the cache; every operation is one of
-`golden.arith.float32` or a function by table, so nothing is rounded that the steps do not round.
+A program is written out as one scalar function and compiled: `text` shows it. Every operation in it
+is one of `golden.arith.float32` or a function by table, so nothing is rounded that the steps do not
+round.
 """
+
+from functools import cache
 
 import numpy as np
 
-from golden.arith import float32
-from golden.arith.blocks import BLOCK
-from golden.arith.float32 import Float32Array
-from golden.arith.functions.exponential import exp
-from golden.arith.functions.logarithm import log
-from golden.arith.functions.reciprocal import reciprocal
-from golden.arith.functions.root import rsqrt, sqrt
+from golden.arith.element import bits, choose, element, elementwise, number, unary
+from golden.arith.float32 import NAN, Float32Array, add, canonical, canonicalise, multiply, product
+from golden.arith.functions.exponential import exponential
+from golden.arith.functions.logarithm import natural_logarithm
+from golden.arith.functions.reciprocal import inverse
+from golden.arith.functions.root import inverse_root, root
 from isa.fields import Function
-from isa.functions import PROGRAMS, SCRATCH, Post, Source, Table
+from isa.functions import PROGRAMS, Post, Source, Step, Table
 
 _TABLES = {
-    Table.EXP: exp,
-    Table.LOG: log,
-    Table.SQRT: sqrt,
-    Table.RSQRT: rsqrt,
-    Table.RECIPROCAL: reciprocal,
+    Table.EXP: exponential,
+    Table.LOG: natural_logarithm,
+    Table.SQRT: root,
+    Table.RSQRT: inverse_root,
+    Table.RECIPROCAL: inverse,
 }
-_SIGN = np.uint32(1 << 31)
-_ONE = np.float32(1)
-_FLAT: Float32Array = np.zeros((1, 1), np.float32)
+_ZERO, _ONE = np.float32(0), np.float32(1)
 
 
-def apply(function: Function, z, slope: Float32Array | np.float32 = _FLAT) -> Float32Array:
-    """`function` of float32 z, subnormals included; a new array of its shape."""
-    return _blockwise(function, z, slope=slope)
+def apply(function: Function, z, slope: Float32Array | np.float32 = _ZERO) -> Float32Array:
+    """`function` of float32 z, subnormals included; a new array of its shape.
+
+    slope: float32 that broadcasts to that shape. `TypeError` for other types.
+    """
+    compiled, sloped = _compiled(PROGRAMS[Function(function)])
+    z = canonicalise(z)
+    return compiled(z, slope) if sloped else compiled(z)
 
 
 def evaluate(
-    function: Function, x, scale, bias, slope: Float32Array | np.float32 = _FLAT
+    function: Function, x, scale, bias, slope: Float32Array | np.float32 = _ZERO
 ) -> Float32Array:
     """function(x * scale + bias), a new array of the shape of `x`.
 
     All are float32 (else `TypeError`); scale, bias and slope broadcast to the shape of `x`.
     """
-    return _blockwise(function, x, scale=scale, bias=bias, slope=slope)
-
-
-def _blockwise(function, x, **parameters):
-    for name, value in (("x", x), *parameters.items()):
+    for name, value in (("x", x), ("scale", scale), ("bias", bias), ("slope", slope)):
         if getattr(value, "dtype", None) != np.float32:
             kind = getattr(value, "dtype", type(value).__name__)
             raise TypeError(f"{name}: float32 expected, not {kind}")
-    x = np.asarray(x)
-    result = np.empty(x.shape, np.float32)
-    rows = x.reshape(-1, x.shape[-1]) if x.size and x.ndim else x.reshape(1, -1)
-    into = result.reshape(rows.shape)
-    given = {name: _rows(value, x.shape, rows.shape) for name, value in parameters.items()}
-    program = PROGRAMS[Function(function)]
-    for block in _blocks(*rows.shape):
-        part = {name: _part(value, block) for name, value in given.items()}
-        z = _argument(rows[block], part)
-        into[block] = _run(program, z, part["slope"])
-    return result
+    compiled, sloped = _compiled(PROGRAMS[Function(function)])
+    z = add(multiply(x, scale), bias)
+    return compiled(z, slope) if sloped else compiled(z)
 
 
-def _rows(value, shape, rows):
-    """A parameter as [1, 1], [rows, 1] or `rows`."""
-    value = np.asarray(value)
-    if value.size == 1:
-        return value.reshape(1, 1)
-    if value.shape[-1] == 1:
-        return np.ascontiguousarray(np.broadcast_to(value, (*shape[:-1], 1))).reshape(-1, 1)
-    return np.ascontiguousarray(np.broadcast_to(value, shape)).reshape(rows)
+def text(program: tuple[Step, ...]) -> tuple[str, dict]:
+    """(Python of the scalar function, the names it uses): z is the first step's sum."""
+    names: dict = {"product": product, "canonical": canonical, "choose": choose}
+    lines = []
+    for place, step in enumerate(program):
+        s = _sum(step, names) if place else "z"
+        if step.table != Table.NONE:
+            s = _call(_TABLES[step.table], names, s)
+        if step.post != Post.NONE:
+            ref = [f"r{step.ref}"] if step.post in _WITH_REF else []
+            s = _call(_POSTS[step.post], names, s, *ref)
+        to = "r" if step.to is None else f"r{step.to}"
+        if step.select is not None:
+            lines.append(f"s = {s}")
+            s = _selected(step, names)
+        lines.append(f"{to} = {s}")
+    parameters = "z, slope" if any("slope" in line for line in lines) else "z"
+    body = "".join(f"    {line}\n" for line in lines)
+    return f"def function({parameters}):\n{body}    return r\n", names
 
 
-def _part(value, block):
-    if value.size == 1:
-        return value
-    return value[block] if value.shape[1] > 1 else value[block[0]]
+@cache
+def _compiled(program):
+    """(The function of arrays z or z, slope; whether it takes a slope)."""
+    source, names = text(program)
+    exec(source, names)
+    sloped = "slope" in source
+    return (elementwise if sloped else unary)(names["function"]), sloped
 
 
-def _blocks(rows, columns):
-    """Pairs of slices that cover [rows, columns]."""
-    width = max(1, min(columns, BLOCK))
-    height = max(1, BLOCK // width)
-    for row in range(0, rows, height):
-        for column in range(0, columns, width):
-            yield slice(row, row + height), slice(column, column + width)
-
-
-def _argument(x, part):
-    """What the first step's product and sum give."""
-    if "scale" not in part:
-        return float32.canonicalise(x)
-    return float32.add(float32.multiply(x, part["scale"]), part["bias"])
-
-
-def _run(program, z, slope):
-    """The steps on one block; z is the first one's sum."""
-    scratch: list = [None] * SCRATCH
-    s = z
-    for number, step in enumerate(program):
-        if number:
-            s = _sum(step, scratch, slope)
-        r = _finish(step, s, scratch, slope)
-        if step.to is not None:
-            scratch[step.to] = r
-    return r
-
-
-def _sum(step, scratch, slope):
-    s = _value(step.a, scratch, slope)
+def _sum(step, names):
+    s = _value(step.a, names)
     if step.b.source != Source.NONE:
-        s = float32.multiply(s, _value(step.b, scratch, slope))
+        s = f"canonical(product({s}, {_value(step.b, names)}))"
     if step.c.source != Source.NONE:
-        s = float32.add(s, _value(step.c, scratch, slope))
+        s = f"canonical({s} + {_value(step.c, names)})"
     return s
 
 
-def _finish(step, s, scratch, slope):
-    """Table, post and select."""
-    y = s if step.table == Table.NONE else _TABLES[step.table](s)
-    ref = scratch[step.ref]
-    r = _post(step.post, y, ref)
-    if step.select is not None:
-        r = np.where(_selected(step.select, ref), _value(step.select.other, scratch, slope), r)
-    return r
-
-
-def _value(operand, scratch, slope):
+def _value(operand, names):
     if operand.source == Source.CONSTANT:
-        value = np.float32(operand.constant)
+        value = _constant(operand.constant, names)
     elif operand.source == Source.SLOPE:
-        value = slope
+        value = "slope"
     else:
-        value = scratch[operand.source - Source.R0]
+        value = f"r{operand.source - Source.R0}"
     if operand.absolute:
-        value = np.abs(value)
-    return np.negative(value) if operand.negate else value
+        value = f"abs({value})"
+    return f"(-{value})" if operand.negate else value
 
 
-def _post(post, y, ref):
-    if post == Post.NONE:
-        return y
-    if post == Post.RELU:
-        return float32.relu(y)
-    if post == Post.ABS:
-        return np.abs(y)
-    nan = np.isnan(y)
-    if post == Post.SIGN:
-        r = np.where(y == 0, y, np.copysign(_ONE, y))
-    elif post == Post.COPY_SIGN:
-        r = np.copysign(y, ref)
-    else:
-        r = (y.view(np.uint32) ^ ((ref.view(np.uint32) << np.uint32(31)) & _SIGN)).view(np.float32)
-    return np.where(nan, float32.NAN, r) if nan.any() else r
+def _constant(value, names):
+    """The name of a float32 constant."""
+    name = f"k{len(names)}"
+    names[name] = np.float32(value)
+    return name
 
 
-def _selected(select, ref):
-    ref = np.abs(ref) if select.magnitude else ref
-    limit = np.float32(select.limit)
-    return ref < limit if select.below else ref >= limit
+def _call(scalar, names, *arguments):
+    name = scalar.__name__
+    names[name] = scalar
+    return f"{name}({', '.join(arguments)})"
+
+
+def _selected(step, names):
+    select = step.select
+    ref = f"abs(r{step.ref})" if select.magnitude else f"r{step.ref}"
+    other, limit = _value(select.other, names), _constant(select.limit, names)
+    return f"choose({ref} {'<' if select.below else '>='} {limit}, {other}, s)"
+
+
+@element
+def _relu(y):
+    return choose(y <= 0, _ZERO, y)
+
+
+@element
+def _absolute(y):
+    return abs(y)
+
+
+@element
+def _sign(y):
+    return choose((y == 0) | (y != y), y, np.copysign(_ONE, y))
+
+
+@element
+def _copy_sign(y, ref):
+    return choose(y == y, np.copysign(y, ref), NAN)
+
+
+@element
+def _flip_odd(y, ref):
+    return choose(y == y, number(bits(y) ^ ((bits(ref) & 1) << 31)), NAN)
+
+
+_POSTS = {
+    Post.RELU: _relu,
+    Post.ABS: _absolute,
+    Post.SIGN: _sign,
+    Post.COPY_SIGN: _copy_sign,
+    Post.FLIP_ODD: _flip_odd,
+}
+_WITH_REF = {Post.COPY_SIGN, Post.FLIP_ODD}

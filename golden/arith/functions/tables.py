@@ -34,7 +34,7 @@ def load(data: bytes) -> dict[str, NDArray[np.int64]]:
 TABLES = load(PATH.read_bytes())
 
 
-def columns(*names: str) -> tuple[NDArray[np.int32], ...]:
-    """c0, c1, c2 of the named tables one behind the other, contiguous, as int32."""
-    joined = np.concatenate([TABLES[name] for name in names]).astype(np.int32)
+def columns(*names: str) -> tuple[NDArray[np.int64], ...]:
+    """c0, c1, c2 of the named tables one behind the other, contiguous."""
+    joined = np.concatenate([TABLES[name] for name in names])
     return tuple(np.ascontiguousarray(joined[:, i]) for i in range(3))
