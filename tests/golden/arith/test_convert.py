@@ -110,6 +110,16 @@ def test_narrowing_at_every_midpoint(form, saturate):
     assert_same(got, oracle(x, form, saturate), x=codes_of(x))
 
 
+@small
+@pytest.mark.parametrize("saturate", [False, True])
+def test_between_short_formats(form, saturate):
+    """Every code of BF16 and FP16 to every short format: casts that had been tried on few numbers
+    only round at ties, at the subnormals or beyond the largest otherwise."""
+    for source in (BF16, FP16):
+        x = convert.widen(all_codes(source), source)
+        assert_same(convert.narrow(x, form, saturate), oracle(x, form, saturate), x=codes_of(x))
+
+
 @pytest.mark.parametrize("saturate", [False, True])
 @every
 def test_narrowing_random_numbers(form, saturate):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from golden.arith import convert
+from golden.arith.formats import BF16
 from verif.equality import assert_same
 
 
@@ -93,3 +94,10 @@ def test_shapes_of_integers_are_kept():
     assert_same(convert.to_integer(x, np.int8), x.astype(np.int8))
     assert convert.to_integer(x[:0], np.int8).shape == (0, 5, 2)
     assert convert.from_integer(np.zeros((2, 3), np.uint8)).dtype == np.float32
+
+
+def test_int32_to_bf16_is_rounded_twice():
+    """By the contract all goes through FP32: 2^24 + 2^16 + 1 is a tie of BF16 there, and even."""
+    x = np.array([(1 << 24) + (1 << 16) + 1, (1 << 24) + (1 << 16) + 2], np.int32)
+    found = convert.narrow(convert.from_integer(x), BF16)
+    assert found.tolist() == [0x4B80, 0x4B81]
