@@ -1,9 +1,9 @@
-"""`make arith-report`: what the arithmetic units cost, and how fast a PE is over its stages.
+"""`make arith-report`: what the arithmetic units cost and how fast they are.
 
     python -m sim.arith_report [--page] [unit | fmaxN ...]
 
-Synthesises each unit of `sim.arith_units` with Yosys for Xilinx 7 and places the PE of 1 to 8
-stages on an ECP5 (`sim.fmax`), writes docs/arithmetic.json, and from it and the docstrings of the
+Synthesises each unit of `sim.arith_units` with Yosys for Xilinx 7, places it, and the PE of 1 to 8
+stages, on an ECP5 (`sim.fmax`), writes docs/arithmetic.json, and from it and the docstrings of the
 units docs/arithmetic.md and docs/arithmetic-fmax.png.  With names only those are measured anew,
 with --page nothing is.  Exit status 1 when a figure misses its bar.
 """
@@ -19,7 +19,7 @@ from tqdm import tqdm
 from hdl.emit import emit
 from sim.arith_units import UNITS
 from sim.build import ROOT
-from sim.fmax import SEEDS, SPLITS, at_stages
+from sim.fmax import SEEDS, SPLITS, at_stages, fmax
 from sim.report import synthesise, totals
 
 DATA = ROOT / "docs" / "arithmetic.json"
@@ -35,12 +35,22 @@ _TABLES = ("exp", "log", "sqrt", "rsqrt", "reciprocal")
 
 
 def measure(name):
-    """{kind: count, "stages", "latency", "rate"} of a unit of `UNITS`."""
+    """{kind: count, "stages", "latency", "rate"} of a unit of `UNITS`, by Yosys alone."""
     unit = UNITS[name]
-    label = re.sub(r"\W+", "_", name.lower())
+    label = _label(name)
     found = totals(synthesise(emit(unit.build(), label), label, OUT / label), label)
     figures = {kind: found[kind] for kind in KINDS}
     return figures | {"stages": unit.stages, "latency": unit.cycles, "rate": unit.rate}
+
+
+def frequency(name):
+    """MHz of a unit of `UNITS` between registers, its slowest placement."""
+    unit = UNITS[name]
+    return fmax(unit.build(), OUT / "fmax" / _label(name), loops=unit.loops)["MHz"]
+
+
+def _label(name):
+    return re.sub(r"\W+", "_", name.lower())
 
 
 def misses(data):
@@ -67,11 +77,11 @@ docs/arithmetic.json alone); do not edit. What every operation gives is defined 
 [proved](formal.md) of them holds for every operand.
 
 LUT6, flip-flops and DSP blocks by Yosys for Xilinx 7, with the stages that the preset `small` has
-(RAM: block RAMs of 18 kbit). Latency: cycles from operands to result; rate: results a cycle.
-Errors are against the exact result.
+(RAM: block RAMs of 18 kbit). Latency: cycles from operands to result; rate: results a cycle; MHz:
+on an ECP5, between registers. Errors are against the exact result.
 
-| unit | computes | formats | error | LUT | bar | FF | DSP | RAM | stages | latency | rate |
-|---|---|---|---|---|---|---|---|---|---|---|---|
+| unit | computes | formats | error | LUT | bar | FF | DSP | RAM | stages | latency | rate | MHz |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|
 """
     lines = []
     for name, f in data["units"].items():
@@ -80,12 +90,12 @@ Errors are against the exact result.
         cells = (name, f"`{unit.formula}`", unit.formats, _error(unit), f["LUT"])
         cells += (unit.bars.get("LUT", ""), f["FF"], f["DSP"], ram)
         stages = f["stages"] if unit.latency is None else ""
-        cells += (stages, f["latency"], f["rate"])
+        cells += (stages, f["latency"], f["rate"], f["MHz"])
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     text = head + "\n".join(lines) + "\n\n## Clock frequency of a PE\n\n"
     text += f"""\
-On an ECP5 (LFE5U-25F-6) by Yosys and nextpnr, out of context; the sum goes from PE to PE as in a
-column. Bar: {FMAX_BAR:g} MHz at {FMAX_STAGES} stages; seeds of the placer:
+On an ECP5 (LFE5U-85F-6) by Yosys and nextpnr, out of context, as in the table above; the sum goes
+from PE to PE as in a column. Bar: {FMAX_BAR:g} MHz at {FMAX_STAGES} stages; seeds of the placer:
 {", ".join(map(str, SEEDS))}; the slowest placement counts.
 Faster devices are faster throughout; what the curve shows is what a stage is worth.
 
@@ -159,7 +169,10 @@ def plot(points, path):
 
 def _remeasure(name):
     """Put figures into docs/arithmetic.json, in the order of UNITS and SPLITS."""
-    figures = at_stages(_POINTS[name], OUT / "fmax") if name in _POINTS else measure(name)
+    if name in _POINTS:
+        figures = at_stages(_POINTS[name], OUT / "fmax")
+    else:
+        figures = measure(name) | {"MHz": frequency(name)}
     data = json.loads(DATA.read_text()) if DATA.exists() else {"units": {}, "fmax": []}
     if name in _POINTS:
         kept = [other for other in data["fmax"] if other["stages"] != figures["stages"]]

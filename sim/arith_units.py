@@ -15,8 +15,12 @@ from hdl.arith.power import POWER_STEPS, Power
 from hdl.arith.table_function import TableFunction
 from hdl.arith.widen import Widen
 from hdl.arith.xorwow import Xorwow
+from hdl.scalar.lane import TABLE_STAGES, LaneTiming, ScalarLane
 from hdl.tensor.pe import Pe
+from hdl.vector.lane import PARTIALS, VectorLane
+from isa.fields import SLOW_CYCLES
 from isa.geometry import preset
+from sim.fmax import PE_LOOPS
 
 _CONFIG = preset("small")
 _MULTIPLY, _ADD, _VECTOR = (
@@ -24,7 +28,7 @@ _MULTIPLY, _ADD, _VECTOR = (
     _CONFIG.pe_add_stages,
     _CONFIG.vector_stages,
 )
-_TABLE_STAGES = 2 * _VECTOR
+_TABLE_STAGES = TABLE_STAGES * _VECTOR
 _NEAREST = "0.5 ulp"
 
 
@@ -34,7 +38,7 @@ class Unit:
 
     formula: what it computes.  formats: in -> out.  error: of a result against the exact one.
     latency, rate: cycles to a result, results a cycle.  bars: {kind: most of it}, kinds are those
-    of `sim.report`.
+    of `sim.report`.  loops: {input: output} that are joined where the clock frequency is measured.
     """
 
     part: type
@@ -46,6 +50,7 @@ class Unit:
     latency: int | None = None
     rate: str = "1"
     bars: dict = field(default_factory=dict)
+    loops: dict = field(default_factory=dict)
 
     def build(self):
         return self.part(**self.options)
@@ -66,6 +71,7 @@ UNITS = {
         error="product exact, flushed below 2^-126; sum 0.5 ulp",
         stages=_MULTIPLY + _ADD,
         bars={"LUT": 560, "DSP": 1},
+        loops=PE_LOOPS,
     ),
     "PE, double row": Unit(
         part=Pe,
@@ -74,6 +80,7 @@ UNITS = {
         formats="operands of 12 significant bits, FP32 sum",
         error="products exact, flushed below 2^-126; both sums 0.5 ulp",
         stages=_MULTIPLY + 2 * _ADD,
+        loops=PE_LOOPS,
     ),
     "decoder": Unit(
         part=FloatDecode,
@@ -181,5 +188,24 @@ UNITS = {
         formula="v + d of the next state",
         formats="32-bit words",
         error="",
+    ),
+    "vector lane": Unit(
+        part=VectorLane,
+        options={"stages": _VECTOR},
+        formula=f"(a op b) op c; sum, max, min over {PARTIALS} partials; scan",
+        formats="FP32, 32-bit words",
+        error="that of its two operators; a sum in the order of numerics",
+        stages=2 * _VECTOR,
+        rate=f"1; scan 1/{2 * _VECTOR + 1}; a / b, a ** b 1/{SLOW_CYCLES}",
+    ),
+    "scalar lane": Unit(
+        part=ScalarLane,
+        options={"stages": _VECTOR},
+        formula="post(table(a * b + c)), steps of the functions",
+        formats="FP32",
+        error="0.5 ulp, 0.5 ulp and that of the table; composed: [functions](functions.md)",
+        stages=2 * _VECTOR + _TABLE_STAGES,
+        latency=LaneTiming(_VECTOR).result,
+        rate="1; 1/n for n steps",
     ),
 }

