@@ -24,6 +24,16 @@ _YOSYS_VERSION = (0, 40)
 _EMPTY_VECTOR = re.compile(r"^ *(?:wire|reg) \[-1:0\] [^;]*;\n", re.MULTILINE)
 """Declarations of signals of no width, which nothing uses; Verilog would read them as two bits."""
 
+_MULTIPLEXER = re.compile(
+    r"""^\ \ function\ \[(?P<msb>\d+):0\]\ (?P<name>\w+)\ ;\n
+    (?:.*\n){2}? .* input\ \[(?P<cases>\d+):0\]\ s;\n
+    (?:.*\n)*? \ \ endfunction\n
+    \ \ assign\ (?P<result>.*?)\ =\ (?P=name)\ \((?P<arguments>.*)\);$""",
+    re.MULTILINE | re.VERBOSE,
+)
+"""A multiplexer with a one-hot select, which Yosys writes as a function and its one call. Verilator
+numbers calls from instance to instance, and would compile the code of each instance anew."""
+
 
 def emit(component, name, *, checks=False):
     """SystemVerilog of `component` as module `name`, with every tile it uses, as one text.
@@ -55,6 +65,33 @@ def _verilog(rtlil_text):
     script = "\n".join([f"read_rtlil <<rtlil\n{rtlil_text}\nrtlil", *_PASSES])
     yosys = find_yosys(lambda version: version >= _YOSYS_VERSION)
     text = yosys.run(["-q", "-"], script, ignore_warnings=True)
-    # Functions of multiplexers: Icarus takes a call of a name that starts with $ for a system
-    # function.
-    return _EMPTY_VECTOR.sub("", text.replace("\\$procmux$", "procmux_"))
+    text = _EMPTY_VECTOR.sub("", text.replace("\\$procmux$", "procmux_"))
+    return _MULTIPLEXER.sub(_selection, text)
+
+
+def _selection(found):
+    """The assignment `name`(a, b, s) of a function as a chain of choices."""
+    name, result = found["name"], found["result"]
+    width = int(found["msb"]) + 1
+    a, b, s = _arguments(found["arguments"])
+    cases = int(found["cases"]) + 1
+    lines = [
+        f"  wire [{width * cases - 1}:0] {name}_b = {b} ;",
+        f"  wire [{cases - 1}:0] {name}_s = {s} ;",
+        f"  assign {result} =",
+    ]
+    for case in range(cases):
+        low = width * case
+        lines.append(f"    {name}_s[{case}] ? {name}_b[{low + width - 1}:{low}] :")
+    return "\n".join([*lines, f"    {a} ;"])
+
+
+def _arguments(text):
+    """The parts of `text` between the commas that are in no braces, brackets or parentheses."""
+    parts, depth, start = [], 0, 0
+    for at, letter in enumerate(text):
+        depth += (letter in "{[(") - (letter in "}])")
+        if letter == "," and depth == 0:
+            parts.append(text[start:at].strip())
+            start = at + 1
+    return [*parts, text[start:].strip()]

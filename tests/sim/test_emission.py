@@ -53,6 +53,14 @@ def test_no_empty_vectors_and_clocks_are_ports(emitted):
     assert "posedge 1'h0" not in text
 
 
+def test_logic_is_continuous_assignments(emitted):
+    """Decision 7: no blocks but registers, and no functions."""
+    _, folder, _ = emitted
+    text = (folder / "celosia.sv").read_text()
+    blocks = re.findall(r"\b(?:always(?:_ff|_comb|_latch)?|function|task|casez?)\b", text)
+    assert set(blocks) == {"always_ff"}
+
+
 def test_size_is_within_the_budget(emitted):
     config, _, manifest = emitted
     allowed = METRICS["verilog_bytes"][config.name]
