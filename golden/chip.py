@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from golden.arith.selftest import require_subnormals
 from golden.engines.dma import DmaEngine
 from golden.engines.scalar import ScalarEngine
 from golden.engines.tensor import TensorEngine
@@ -147,7 +148,8 @@ class GoldenChip:
         """START with {Sequencer: (stream address, instructions)}; runs to the end, gives a Result.
 
         seed: None for the standard order, else the agents are scheduled at random. program: for the
-        texts of hazards. A deadlock ends the waiting sequencers with WAIT_TIMEOUT.
+        texts of hazards. A deadlock ends the waiting sequencers with WAIT_TIMEOUT. RuntimeError
+        where the process flushes subnormals.
         """
         self.start(table)
         self.watch(program)
@@ -160,6 +162,7 @@ class GoldenChip:
 
     def start(self, table):
         """What START does with {Sequencer: (stream address, instructions)}."""
+        require_subnormals()
         self._table = {SequencerIndex(index): entry for index, entry in table.items()}
         self.semaphores.start()
         self.tensor.start()

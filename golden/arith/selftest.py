@@ -1,7 +1,8 @@
 """Refusal to compute where float32 subnormals do not survive.
 
 Libraries built with fast-math options set flush-to-zero for the whole process when they are
-loaded. Every golden value below 2^-126 would then be silently wrong.
+loaded. Every golden value below 2^-126 would then be silently wrong. Asked at import and at each
+start of a program, since such a library may come later.
 """
 
 import numpy as np
@@ -30,6 +31,6 @@ def require_subnormals() -> None:
     if not subnormals_survive():
         raise RuntimeError(
             "float32 subnormals are flushed to zero in this process, so golden results would be "
-            "wrong; a library built with -ffast-math has probably set flush-to-zero: import "
-            "golden before it, or do not load it"
+            "wrong; a library built with -ffast-math has probably set flush-to-zero when it was "
+            "loaded: keep it out of this process, whatever the order of imports"
         )

@@ -21,6 +21,20 @@ import numpy
 ctypes.CDLL(sys.argv[1]).flush_subnormals(int(sys.argv[2], 16))
 import golden.arith
 """
+START = """
+import ctypes, sys
+from golden.chip import GoldenChip
+from isa.builder import ProgramBuilder
+from isa.geometry import preset
+builder = ProgramBuilder(preset("tiny"))
+builder.sync.nop()
+chip = GoldenChip(preset("tiny"))
+program = builder.build()
+chip.run(program)
+ctypes.CDLL(sys.argv[1]).flush_subnormals(int(sys.argv[2], 16))
+print("flushed from here")
+chip.run(program)
+"""
 FLUSH_RESULTS, FLUSH_OPERANDS, NEITHER = "8000", "40", "0"
 
 
@@ -41,16 +55,19 @@ def flushing_library(tmp_path_factory):
     return library
 
 
+@pytest.mark.parametrize("text", [IMPORT, START], ids=["import", "start"])
 @pytest.mark.parametrize("bits", [FLUSH_RESULTS, FLUSH_OPERANDS, NEITHER])
-def test_import_is_refused_exactly_where_subnormals_are_flushed(flushing_library, bits):
+def test_refused_exactly_where_subnormals_are_flushed(flushing_library, text, bits):
+    """At import, and at the start of a program where the library came after the import."""
     done = subprocess.run(
-        [sys.executable, "-c", IMPORT, str(flushing_library), bits],
+        [sys.executable, "-c", text, str(flushing_library), bits],
         capture_output=True,
         text=True,
         cwd=ROOT,
         timeout=60,
         check=False,
     )
+    assert done.stdout == ("flushed from here\n" if text == START else "")
     if bits == NEITHER:
         assert done.returncode == 0, done.stderr
     else:
