@@ -38,6 +38,8 @@ OURS = {
     "fp16": formats.FP16,
     "tf32": formats.TF32,
     "fp8 e4m3": formats.FP8_E4M3,
+    "fp8 e4m3fn": formats.FP8_E4M3FN,
+    "fp8 e3m4": formats.FP8_E3M4,
     "fp8 e5m2": formats.FP8_E5M2,
     "fp32, four passes": formats.FP32,
 }
