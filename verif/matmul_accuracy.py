@@ -13,6 +13,7 @@ the same FP32 data: a chain of FP32 products and sums, which our array does not 
 """
 
 import json
+import math
 import sys
 from pathlib import Path
 
@@ -44,6 +45,7 @@ OURS = {
     "fp32, four passes": formats.FP32,
 }
 ALTERNATIVES = ("bf16, truncating chain", "bf16, bf16 accumulator", "fp32, native chain")
+_STYLES = dict(zip(ALTERNATIVES, ("k--", "k:", "k-."), strict=True))
 KINDS = ("normal", "positive")
 
 
@@ -140,9 +142,10 @@ def plot(found, path):
     figure, axes = pyplot.subplots(1, 2, figsize=(11, 4.6), sharey=True)
     for axis, kind in zip(axes, KINDS, strict=True):
         for name, values in found[kind].items():
-            axis.loglog(
-                SIZES, values, "--" if name in ALTERNATIVES else "-", marker=".", label=name
-            )
+            style = _STYLES.get(name, "o-")
+            # Exact products have no place on a logarithmic axis.
+            some = [value or math.nan for value in values]
+            axis.loglog(SIZES, some, style, markersize=3, label=name)
         axis.set_title(f"{kind} data")
         axis.set_xlabel("K")
         axis.grid(True, which="major", alpha=0.3)
