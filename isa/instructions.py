@@ -50,10 +50,10 @@ Execution in detail
   reached other than by a taken branch, the innermost first.
 * An update fires in order after those of all earlier instructions of the same kind (at read or
   complete).  Control instructions other than nop and sem_wait fire theirs when they execute, at
-  once, ignoring update_at_read; fenced ones execute when everything before is complete.  A nop, a
-  sem_wait and an instruction without work update as if their reads and results followed those of
-  the instruction before.  sem_wait without wait and sem_update with Update.NONE are a nop
-  (sem_update stays fenced).
+  once, ignoring update_at_read, and what comes after them in their stream finds it done; fenced
+  ones execute when everything before is complete.  A nop, a sem_wait and an instruction without
+  work update as if their reads and results followed those of the instruction before.  sem_wait
+  without wait and sem_update with Update.NONE are a nop (sem_update stays fenced).
 * A sequencer that stops (ERROR) leaves issued work running: it completes and updates.  Semaphores
   wrap modulo 2^32; a semaphore that leaves the signed range is latched in SEMAPHORE_ERROR and stops
   nobody.

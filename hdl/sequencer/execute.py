@@ -36,8 +36,9 @@ class Execute(wiring.Component):
     entry : Out stream of ENTRY
         The instruction is in flight.
     control_update : Out stream of SemaphoreUpdate
-    nothing_in_flight, quiet : In(1)
-        From `Updates`.
+    nothing_in_flight, quiet, unseen : In(1)
+        From `Updates`.  While an update of its own is unseen no wait ends and no address is
+        accessed: what follows a control instruction finds the semaphore as it left it.
     a, b : In(32)
         Registers `current.ra` and `current.rb`.
     w_en, w_index, w_value : Out
@@ -70,6 +71,7 @@ class Execute(wiring.Component):
                 "control_update": Out(stream.Signature(SemaphoreUpdate)),
                 "nothing_in_flight": In(1),
                 "quiet": In(1),
+                "unseen": In(1),
                 "a": In(32),
                 "b": In(32),
                 "w_en": Out(1),
@@ -120,9 +122,8 @@ class Execute(wiring.Component):
         m.d.comb += [alu.op.eq(current.alu_op), alu.cond.eq(current.cond), alu.a.eq(a), alu.b.eq(b)]
 
         waited = Signal(32)
-        reached = bind(
-            m, "reached", ~current.wait | (self.semaphore_value.as_signed() >= current.wait_value)
-        )
+        enough = self.semaphore_value.as_signed() >= current.wait_value
+        reached = bind(m, "reached", ~current.wait | (enough & ~self.unseen))
         expired = bind(m, "expired", (self.watchdog != 0) & (waited >= self.watchdog))
         m.d.comb += [
             self.entry.p.update.semaphore.eq(current.update_semaphore),
@@ -149,6 +150,9 @@ class Execute(wiring.Component):
         if has_datapath(self.sequencer):
             m.d.comb += self.issue.p.eq(current.issue)
 
+        executes = bind(
+            m, "executes", (~fenced | self.nothing_in_flight) & ~(addressed & self.unseen)
+        )
         with m.FSM(name="execute") as fsm:
             with m.State("TAKE"):
                 m.d.comb += self.work.ready.eq(self.run)
@@ -182,7 +186,7 @@ class Execute(wiring.Component):
                 ]
                 with m.If(self.entry.valid):
                     m.next = "TAKE"
-            with m.State("EXECUTE"), m.If(~fenced | self.nothing_in_flight):
+            with m.State("EXECUTE"), m.If(executes):
                 with m.If(addressed):
                     m.d.comb += access.start.eq(1)
                     m.next = "ACCESS"

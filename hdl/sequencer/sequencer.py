@@ -129,6 +129,7 @@ class Sequencer(wiring.Component):
             execute.semaphore_value.eq(self.semaphore_value),
             execute.nothing_in_flight.eq(updates.empty),
             execute.quiet.eq(updates.quiet),
+            execute.unseen.eq(updates.unseen),
             updates.read_done.eq(self.engine.read_done),
             updates.complete.eq(self.engine.complete),
             registers.clear.eq(start),

@@ -40,6 +40,9 @@ class Updates(wiring.Component):
         Nothing is in flight; updates may still wait to be taken.
     quiet : Out(1)
         Empty, and every update has been taken.
+    unseen : Out(1)
+        The update of a control instruction is on its way: a semaphore that is read now may not
+        have it.
     """
 
     def __init__(self):
@@ -53,6 +56,7 @@ class Updates(wiring.Component):
                 "retire": Out(1),
                 "empty": Out(1),
                 "quiet": Out(1),
+                "unseen": Out(1),
             }
         )
 
@@ -134,6 +138,13 @@ class Updates(wiring.Component):
                     )
                 ),
             ]
+
+        # A read sees an update from the second cycle after it was taken.
+        own, arriving = Signal(), Signal()
+        with m.If(free):
+            m.d.sync += own.eq(idle & self.control.valid)
+        m.d.sync += arriving.eq(own & self.update.valid & self.update.ready)
+        m.d.comb += self.unseen.eq(own & self.update.valid | arriving)
         for name, pulse in pulses.items():
             check(m, platform, ~(pulse & self.empty), f"updates: {name} without an instruction")
         return m

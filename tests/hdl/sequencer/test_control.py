@@ -384,6 +384,30 @@ def test_updates_of_control_instructions(small_buffer):
     assert result.state == State.HALTED and result.pc == 10
 
 
+@pytest.mark.parametrize("stall", [0.0, 0.7, 0.97])
+@pytest.mark.parametrize("control", ["sem_update", "reg_alu"])
+def test_a_wait_sees_the_update_of_the_control_instruction_before(small_buffer, control, stall):
+    """A credit that has been given back is not taken twice, however late the semaphores take it."""
+    give_back = instruction(control, update_kind=Update.DECREMENT, update_semaphore=1)
+    acquire = instruction("sem_wait", wait=1, wait_semaphore=1, wait_value=1)
+    set_two = instruction("sem_update", update_kind=Update.SET, update_semaphore=1, update_value=2)
+    program = [set_two, acquire, give_back, acquire, give_back, acquire, HALT]
+    result = small_buffer.run(program, world=World(update_stall=stall), watchdog=400)
+    assert (result.cause, result.pc) == (Cause.WAIT_TIMEOUT, 5)
+    assert result.semaphores[1] == 0
+
+
+@pytest.mark.parametrize("stall", [0.0, 0.97])
+@pytest.mark.parametrize("name", ["reg_load", "reg_store"])
+def test_an_access_follows_the_update_of_the_control_instruction_before(small_buffer, name, stall):
+    """Semaphores are also read over the bus."""
+    update = instruction("sem_update", update_kind=Update.INCREMENT, update_semaphore=1)
+    program = [update, instruction(name, address=0x40), HALT]
+    result = small_buffer.run(program, world=World(update_stall=stall))
+    (taken, *_), (accessed, *_) = result.updates[0], result.bus[0]
+    assert taken + 2 <= accessed
+
+
 def test_registers_in_wait_and_update(small_buffer):
     program = [
         move(9, 5),
