@@ -49,7 +49,8 @@ lint: $(STAMP) ## Python lint and types, Verilator lint of the emitted Verilog
 verilog: $(STAMP) ## SystemVerilog, file list and manifest of CONFIG in build/verilog/CONFIG
 	$(PY) -m hdl.verilog --config $(CONFIG)
 
-report: $(STAMP) ## synthesise CONFIG with Yosys: LUT, FF, DSP, BRAM by unit
+report: $(STAMP) ## synthesise with Yosys: arithmetic units against their bars, CONFIG: LUT, FF, DSP, BRAM by unit
+	$(PY) -m sim.arith_report --bars
 	$(PY) -m sim.report --config $(CONFIG)
 
 bench: $(STAMP) ## speed of hardware, simulation, emission and golden model as ratios against bounds

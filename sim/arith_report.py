@@ -1,11 +1,12 @@
 """`make arith-report`: what the arithmetic units cost and how fast they are.
 
-    python -m sim.arith_report [--page] [unit | fmaxN ...]
+    python -m sim.arith_report [--page | --bars] [unit | fmaxN ...]
 
 Synthesises each unit of `sim.arith_units` with Yosys for Xilinx 7, places it, and the PE of 1 to 8
 stages, on an ECP5 (`sim.fmax`), writes docs/arithmetic.json, and from it and the docstrings of the
 units docs/arithmetic.md and docs/arithmetic-fmax.png.  With names only those are measured anew,
-with --page nothing is.  Exit status 1 when a figure misses its bar.
+with --page nothing is.  With --bars the units that have bars are synthesised, and nothing is
+written.  Exit status 1 when a figure misses its bar.
 """
 
 import argparse
@@ -183,15 +184,36 @@ def _remeasure(name):
     DATA.write_text(json.dumps(data, indent=1) + "\n")
 
 
+def _told(missed):
+    """Prints what is missed; the exit status."""
+    for text in missed:
+        print(f"error: {text}", file=sys.stderr)
+    return int(bool(missed))
+
+
+def _measure_bars():
+    """Synthesises and prints the units with bars; gives the exit status."""
+    found = {}
+    for name, unit in UNITS.items():
+        if unit.bars:
+            found[name] = measure(name)
+            cells = (f"{found[name][kind]} {kind} of {bar}" for kind, bar in unit.bars.items())
+            print(f"{name:18}{', '.join(cells)}", flush=True)
+    return _told(misses({"units": found, "fmax": []}))
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m sim.arith_report", description="Figures.")
     known = [*UNITS, *_POINTS]
     parser.add_argument("--page", action="store_true", help="only write the page anew")
+    parser.add_argument("--bars", action="store_true", help="only synthesise units with bars")
     parser.add_argument("names", nargs="*", metavar="unit", help=f"of {', '.join(known)}")
     options = parser.parse_args(arguments)
     for name in options.names:
         if name not in known:
             parser.error(f"no unit {name!r}; there are {', '.join(known)}")
+    if options.bars:
+        return _measure_bars()
     if not options.page:
         for name in tqdm(options.names or known, disable=not sys.stderr.isatty(), leave=False):
             _remeasure(name)
@@ -203,10 +225,7 @@ def main(arguments=None):
         print(f"{name:18}" + "".join(f"{kind:>8} {figures[kind]:>4}" for kind in KINDS[:3]))
     for point in data["fmax"]:
         print(f"PE of {point['stages']} stages: {point['MHz']} MHz")
-    missed = misses(data)
-    for text in missed:
-        print(f"error: {text}", file=sys.stderr)
-    return int(bool(missed))
+    return _told(misses(data))
 
 
 if __name__ == "__main__":

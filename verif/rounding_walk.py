@@ -3,7 +3,7 @@
     python -m verif.rounding_walk
 
 Writes docs/stochastic-rounding.png.  Two walks: 1024 + 0.5 + 0.5 ... in FP16 (half of the last
-place) and 1 + 0.001 + 0.001 ... in BF16 (a quarter of it), each sum in FP32 and then narrowed.  To
+place) and 1 + 0.001 + 0.001 ... in BF16 (an eighth of it), each sum in FP32 and then narrowed.  To
 nearest they never move; stochastically their mean follows the exact sum.
 """
 
