@@ -163,7 +163,7 @@ UNITS = {
         part=FloatNarrow,
         options={"stages": 3, "enable": True, "random_bits": 32},
         formula="nearest, or (bits + r) >> n",
-        formats=f"FP32 -> {_SHORT}",
+        formats=f"FP32 -> TF32, {_SHORT}",
         error="0.5 ulp; stochastic below 1 ulp, 0 in the mean",
         stages=3,
     ),

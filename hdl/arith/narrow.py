@@ -10,13 +10,15 @@ from hdl.arith.shift import shift_right_sticky
 
 _SIGNIFICAND_BITS = 24
 _AMOUNT_BITS = 6
+_TF32_PADDING = 13
 
 
 class NarrowFormat(enum.Enum, shape=3):
-    """The format of a result; codes are those of `isa.dtypes.DType`, 0 and 3 are reserved."""
+    """The format of a result; codes are those of `isa.dtypes.DType`, 0 is reserved."""
 
     BF16 = 1
     FP16 = 2
+    TF32 = 3
     FP8_E5M2 = 4
     FP8_E4M3 = 5
     FP8_E3M4 = 6
@@ -24,10 +26,11 @@ class NarrowFormat(enum.Enum, shape=3):
 
 
 _F = NarrowFormat
-# Bits of the fraction, bias, largest finite code, canonical NaN.
+# Bits of the fraction, bias, largest finite code, canonical NaN; of TF32 without its padding.
 _FACTS = {
     _F.BF16: (7, BIAS, 0x7F7F, 0x7FC0),
     _F.FP16: (10, 15, 0x7BFF, 0x7E00),
+    _F.TF32: (10, BIAS, 0x3FBFF, 0x3FE00),
     _F.FP8_E5M2: (2, 15, 0x7B, 0x7E),
     _F.FP8_E4M3: (3, 7, 0x77, 0x7C),
     _F.FP8_E3M4: (4, 3, 0x6F, 0x78),
@@ -37,6 +40,9 @@ _FACTS = {
 
 class FloatNarrow(PipelinedUnit):
     """o = i in `format`, with gradual underflow. One result a cycle, latency `stages`.
+
+    FP32 to BF16, FP16, TF32 and FP8 e5m2, e4m3, e3m4, e4m3fn as `golden.arith.formats` describes
+    them, which names their sources.
 
     To nearest, ties to even; or, where `stochastic` is 1, |o| = (bits + r) >> n with r the top n
     bits of `random` for the n bits of the significand that are discarded: at least 23 less those
@@ -68,8 +74,8 @@ class FloatNarrow(PipelinedUnit):
     random : In(random_bits)
         All inputs travel with i.
     en : In(1), only with `enable`
-    o : Out(16)
-        The code, with zeros above one of 8 bits.
+    o : Out(16), or Out(32) with TF32 among the formats
+        The code, with zeros above one of 8 or 16 bits; the low 13 bits of TF32 are zero.
     """
 
     PLACEMENT = (
@@ -92,7 +98,7 @@ class FloatNarrow(PipelinedUnit):
             "stochastic": In(1),
             "saturate": In(1),
             "random": In(random_bits),
-            "o": Out(16),
+            "o": Out(32 if NarrowFormat.TF32 in formats else 16),
         }
         super().__init__(members, stages=stages, enable=enable)
 
@@ -180,11 +186,15 @@ class FloatNarrow(PipelinedUnit):
         lost = beyond & ~s.saturate & (form == _F.FP8_E4M3FN.value)
         nan = bind(m, "nan", s.nan | lost)
         # Infinity, where there is one, is the code that follows.
-        magnitude = Mux(beyond, largest + ~s.saturate, code)[:15]
+        magnitude = bind(m, "magnitude", Mux(beyond, largest + ~s.saturate, code)[:18])
+        magnitude = bind(m, "magnitude_or_nan", Mux(nan, canonical, magnitude))
+        sign = bind(m, "sign", s.sign & ~nan)
         byte = bind(m, "byte", form[2])
-        signed = Cat(magnitude[:7], Mux(byte, s.sign, magnitude[7]))
-        signed = Cat(signed, magnitude[8:15], s.sign & ~byte)
-        m.d.comb += self.o.eq(self.cut(m, "output", o=Mux(nan, canonical, signed)).o)
+        o = Cat(magnitude[:7], Mux(byte, sign, magnitude[7]), magnitude[8:15], sign & ~byte)
+        if _F.TF32 in facts:
+            word = Cat(Const(0, _TF32_PADDING), magnitude, sign)
+            o = Mux(form == _F.TF32.value, word, o)
+        m.d.comb += self.o.eq(self.cut(m, "output", o=o).o)
         return m
 
 

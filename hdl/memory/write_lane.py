@@ -1,11 +1,10 @@
 """One partition's share of a Writer: narrowing, the merge buffer and the word to be written."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.arith.float_to_integer import FloatToInteger
-from hdl.arith.fp32 import EXPONENT, EXPONENT_ONES, FRACTION, NAN_BITS
 from hdl.arith.narrow import FloatNarrow, NarrowFormat
 from hdl.arith.pipeline import bind
 from hdl.arith.xorwow import Xorwow
@@ -17,7 +16,6 @@ from isa.geometry import WORD_BYTES
 
 NARROW_STAGES = 3
 RANDOM_BITS = 32
-_PADDING = 13
 
 
 class WriteLane(wiring.Component):
@@ -94,18 +92,12 @@ class WriteLane(wiring.Component):
             floats.saturate.eq(self.saturate), floats.stochastic.eq(self.stochastic),
             integers.i.eq(i), integers.en.eq(self.en), integers.dtype.eq(dtype),
         ]
-        nan = (i[EXPONENT] == EXPONENT_ONES) & i[FRACTION].any()
-        # A carry out of the fraction is right at the ends of binades and into infinity.
-        rounded = (i[_PADDING:] + (i[_PADDING - 1] & (i[:_PADDING - 1].any() | i[_PADDING])))[:19]
-        tf32 = Mux(nan, NAN_BITS, Cat(Const(0, _PADDING), rounded))
-        held = Mux((dtype == DType.TF32) & ~self.raw, tf32, word)
-        kept = self.raw | (dtype == DType.FP32) | (dtype == DType.TF32)
-        kinds = Cat(bind(m, "kept", kept), dtype[3])
+        held = word
+        kinds = Cat(bind(m, "kept", self.raw | (dtype == DType.FP32)), dtype[3])
         for stage in range(NARROW_STAGES):
             following = Signal(32, name=f"held{stage}")
             following_kinds = Signal(2, name=f"kinds{stage}")
             with m.If(self.en):
                 m.d.sync += [following.eq(held), following_kinds.eq(kinds)]
             held, kinds = following, following_kinds
-        return bind(m, "element", Mux(
-            kinds[0], held, Mux(kinds[1], integers.o, Cat(floats.o, Const(0, 16)))))
+        return bind(m, "element", Mux(kinds[0], held, Mux(kinds[1], integers.o, floats.o)))

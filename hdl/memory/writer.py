@@ -49,11 +49,11 @@ class Writer(wiring.Component):
     ends a word.  Partitions outside the pattern are not written.  Lane i goes to partition
     `pattern.partition` + i.
 
-    FP32 becomes a short float by `hdl.arith.narrow.FloatNarrow`, an integer by
-    `hdl.arith.float_to_integer.FloatToInteger`, TF32 by RNE to 10 fraction bits (low 13 bits zero,
-    canonical NaN); FP32 stays.  A generator of random words belongs to each partition
-    (`hdl.arith.xorwow.Xorwow`).  It steps once for each element that a stochastic request writes
-    there, whatever its value; only a reset of the chip gives it its first state again.
+    FP32 becomes a short float or TF32 by `hdl.arith.narrow.FloatNarrow`, an integer by
+    `hdl.arith.float_to_integer.FloatToInteger`; FP32 stays.  A generator of random words belongs to
+    each partition (`hdl.arith.xorwow.Xorwow`).  It steps once for each element that a stochastic
+    request writes there, whatever its value; only a reset of the chip gives it its first state
+    again.
 
     Members
     -------

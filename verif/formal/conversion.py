@@ -56,7 +56,7 @@ class Cast(Harness):
         m = Module()
         self.begin(m)
         form = getattr(formats, self.form.name)
-        sign = form.bits - 1
+        fraction, sign = form.padding + form.fraction_bits, form.bits - 1
         stochastic, saturate = word(m, "stochastic", 1), word(m, "saturate", 1)
         random = word(m, "random", 24)
 
@@ -87,16 +87,16 @@ class Cast(Harness):
         self.reach(
             m,
             "monotone",
-            numbers & (low != high) & stochastic & ~low[form.fraction_bits : sign].any(),
+            numbers & (low != high) & stochastic & ~low[fraction:sign].any(),
         )
 
         # b has the value of a code: so that is what becomes of it, rounded however.
-        code = word(m, "code", form.bits)
+        code = Cat(C(0, form.padding), word(m, "code", form.bits - form.padding))
         same = same_value(m, fields(m, "code", code, form), fields(m, "b", b, formats.FP32))
         finite = code[:sign] <= form.max_code
         exact = bind(m, "exact", same & finite & (b[EXPONENT] != EXPONENT_ONES))
         self.prove(m, "exact", ~(exact & (code[sign] == b[SIGN])) | (high == code))
-        subnormal = ~code[form.fraction_bits : sign].any() & code[:sign].any()
+        subnormal = ~code[fraction:sign].any() & code[:sign].any()
         self.reach(m, "exact", exact & subnormal & stochastic & random.all())
         return m
 
@@ -125,7 +125,11 @@ class Decoded(Harness):
             m.d.comb += [unit.i.eq(raw), unit.format.eq(OperandFormat[target.name])]
             code, o = raw[: form.bits], unit.o
             magnitude = code[:sign]
-            zero, infinite = magnitude == 0, (magnitude == form.overflow) & form.has_inf
+            # What lies in the padding is ignored, but for the difference of infinity and NaN.
+            zero, infinite = (
+                ~code[form.padding : sign].any(),
+                (magnitude == form.overflow) & form.has_inf,
+            )
             nan = magnitude > (form.overflow if form.has_inf else form.max_code)
             wide = o.significand, bind(m, f"{name}_lowest", o.exponent - (SIGNIFICAND_BITS - 1))
             same = same_value(m, fields(m, name, code, form), wide)
@@ -133,7 +137,8 @@ class Decoded(Harness):
             self.prove(m, name, Cat(o.zero, o.inf, o.nan) == Cat(zero, infinite, nan))
             self.prove(m, name, ~regular | (same & o.significand[-1]))
             self.prove(m, name, nan | (o.sign == code[sign]))
-            self.reach(m, name, regular & ~magnitude[form.fraction_bits :].any())
+            exponent = magnitude[form.padding + form.fraction_bits :]
+            self.reach(m, name, regular & ~exponent.any())
         return m
 
 

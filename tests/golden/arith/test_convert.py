@@ -139,6 +139,17 @@ def test_narrowing_at_length(form):
         assert_same(convert.narrow(x, form), oracle(x, form), seed=seed, x=codes_of(x))
 
 
+@pytest.mark.nightly
+@pytest.mark.parametrize("saturate", [False, True])
+@every
+def test_narrowing_every_code(form, saturate):
+    """All 2^32."""
+    for high in range(1 << 9):
+        x = np.arange(high << 23, (high + 1) << 23, dtype=np.uint32)
+        number = x.view(np.float32)
+        assert_same(convert.narrow(number, form, saturate), oracle(number, form, saturate), x=x)
+
+
 @every
 def test_narrowing_specials(form):
     x = vectors.specials(vectors.FP32).view(np.float32)

@@ -10,6 +10,8 @@ from verif.vectors import FP32, corner_codes, random_codes
 
 SEED = 21
 LENGTHS = (0, 1, 2, 7, 8, 9, 15, 16, 17, 64, 100)
+LONG_COUNT = 1_050_000
+LONG_LENGTHS = (2, 3, 5, 7, 8, 9, 10, 12, 15, 16, 17, 20, 24, 25)
 
 
 def codes_of(value):
@@ -32,6 +34,62 @@ def rows(rng, count, length):
     special[: count // 2] = False
     x[special] = random_codes(FP32, rng, int(special.sum()))
     return x
+
+
+def numpy_add(a, b):
+    with np.errstate(all="ignore"):
+        total = a.view(np.float32) + b.view(np.float32)
+    return np.where(np.isnan(total), np.uint32(0x7FC00000), total.view(np.uint32))
+
+
+def column_sums(x, add):
+    """The definition on codes [rows, elements], all rows at once; `add` on codes."""
+    partial = [np.zeros(len(x), np.uint32) for _ in range(8)]
+    for index, column in enumerate(x.T):
+        partial[index % 8] = add(partial[index % 8], np.ascontiguousarray(column))
+    pair = [add(partial[i], partial[i + 1]) for i in (0, 2, 4, 6)]
+    return add(add(pair[0], pair[1]), add(pair[2], pair[3]))
+
+
+def hard_rows(rng, count, length):
+    """Exponents of a row lie close together, so that sums round, tie and become subnormal or too
+    large; many elements cancel the one that they meet in their partial or behind it, all but a few
+    of the last bits; every tenth row has specials.
+    """
+    pool = random_codes(FP32, rng, 1 << 18)
+    fraction = rng.choice(pool, (count, length)) & np.uint32(0x807FFFFF)
+    middle = rng.choice([1, 12, 30, 127, 200, 240, 254], (count, 1))
+    exponent = np.clip(middle + rng.integers(-14, 15, (count, length)), 0, 254)
+    x = fraction | exponent.astype(np.uint32) << np.uint32(23)
+    flipped = np.uint32(1 << 31) ^ rng.integers(0, 4, (count, length), dtype=np.uint32)
+    cancels = rng.random((count, length)) < 0.25
+    for distance in (8, 1):
+        for at in range(distance, length):
+            here = cancels[:, at] & (rng.random(count) < 0.5)
+            x[here, at] = x[here, at - distance] ^ flipped[here, at]
+    special = rng.random((count, length)) < 0.15
+    special[count // 10 :] = False
+    x[special] = rng.choice(pool, int(special.sum()))
+    return x
+
+
+def check_hard_sums(add, seed):
+    """More than a million sums."""
+    rng = np.random.default_rng(seed)
+    for length in LONG_LENGTHS:
+        x = hard_rows(rng, LONG_COUNT // len(LONG_LENGTHS), length)
+        found = codes_of(float32.reduce_add(x.view(np.float32)))
+        assert np.isfinite(found.view(np.float32)).mean() > 0.7
+        assert_same(found, column_sums(x, add), seed=f"{seed}, {length} elements")
+
+
+def test_hard_sums_equal_numpy_element_by_element():
+    check_hard_sums(numpy_add, SEED + 1)
+
+
+@pytest.mark.nightly
+def test_hard_sums_equal_softfloat():
+    check_hard_sums(softfloat.add, SEED + 2)
 
 
 @pytest.mark.parametrize("length", LENGTHS)
@@ -81,6 +139,26 @@ def test_maximum_is_canonical_nan_wherever_the_nan_stands():
         x = np.full((1, 9), 0x7F800000, np.uint32)
         x[0, position] = 0xFFC00001
         assert_same(codes_of(float32.reduce_max(x.view(np.float32))), [0x7FC00000])
+
+
+def test_extrema_of_hard_rows():
+    """More than a million, by float64 and, where that finds a zero, by the signs in the row."""
+    rng = np.random.default_rng(SEED + 3)
+    for length in LONG_LENGTHS[::3]:
+        count = LONG_COUNT // len(LONG_LENGTHS[::3])
+        x = hard_rows(rng, count, length)
+        x[rng.random(x.shape) < 0.2] &= np.uint32(1 << 31)
+        value = x.view(np.float32)
+        nan = np.isnan(value).any(axis=1)
+        with np.errstate(invalid="ignore"):
+            largest = np.where(np.isnan(value), 0, value).astype(np.float64).max(axis=1)
+        zero = np.where((x == 0).any(axis=1), 0.0, -0.0)
+        expected = np.where(largest == 0, zero, largest).astype(np.float32).view(np.uint32)
+        expected = np.where(nan, np.uint32(0x7FC00000), expected)
+        assert_same(codes_of(float32.reduce_max(value)), expected, seed=SEED + 3)
+        mirrored = np.where(nan, np.uint32(0x7FC00000), expected ^ np.uint32(1 << 31))
+        negative = (x ^ np.uint32(1 << 31)).view(np.float32)
+        assert_same(codes_of(float32.reduce_min(negative)), mirrored, seed=SEED + 3)
 
 
 def test_maximum_of_nothing_and_of_minus_zeros():

@@ -10,6 +10,8 @@ from golden.arith.formats import BF16, FORMATS, FP8_E4M3FN, FP8_E5M2, FP16, FP32
 from golden.arith.xorwow import Xorwow
 from isa.dtypes import DType
 from verif.equality import assert_same
+from verif.vectors import FP32 as FP32_CODES
+from verif.vectors import random_codes, specials
 
 CUT = [form for form in FORMATS if form is not FP32]
 cut = pytest.mark.parametrize("form", CUT, ids=lambda form: form.name)
@@ -58,6 +60,59 @@ def test_equals_a_choice_between_neighbours(form, saturate):
         expected = oracle(x, form, random, saturate)
     got = convert.narrow(x, form, saturate, random)
     assert_same(got, expected, seed=seed, x=x.view(np.uint32), random=random)
+
+
+def discarded(x, form):
+    """(bits, n) of FP32 codes, int64: |x| as a code with n bits too many.
+
+    `bits` is the significand below an exponent field counted from the smallest normal; below that,
+    the significand alone, whose point moves with the exponent.
+    """
+    exponent, fraction = (x >> 23) & 0xFF, x & 0x7FFFFF
+    significand = np.where(exponent > 0, fraction + (1 << 23), fraction)
+    above = np.maximum(exponent, 1) - (127 + form.min_exponent)
+    n = 23 - form.fraction_bits + np.maximum(-above, 0)
+    return significand + (np.maximum(above, 0) << 23), n
+
+
+def definition(x, form, random, saturate):
+    """(bits + r) >> n by integers, r the top n bits of the word; beyond 32, the rest is ignored."""
+    x, random = x.astype(np.int64), random.astype(np.int64)
+    bits, n = discarded(x, form)
+    drawn = np.minimum(n, 32)
+    code = ((bits >> np.minimum(n - drawn, 63)) + (random >> (32 - drawn))) >> drawn
+    largest = form.max_code >> form.padding
+    beyond = code > largest
+    code = np.where(beyond, largest if saturate else largest + 1, code) << form.padding
+    code |= np.where(x >> 31, form.sign, 0)
+    nan = ((x & 0x7FFFFFFF) > 0x7F800000) | (beyond & (not form.has_inf and not saturate))
+    return np.where(nan, form.nan, code).astype(form.dtype)
+
+
+def close_words(x, form, rng):
+    """Random words; half of them are the one that just carries, one more or one less."""
+    word = rng.integers(0, 1 << 32, x.size)
+    bits, n = discarded(x.astype(np.int64), form)
+    drawn = np.minimum(n, 32)
+    field = (bits >> np.minimum(n - drawn, 63)) & ((1 << drawn) - 1)
+    carry = np.clip((1 << drawn) - field + rng.integers(-1, 2, x.size), 0, (1 << drawn) - 1)
+    # The bits below the drawn ones stay any.
+    carry = carry << (32 - drawn) | word & ((1 << (32 - drawn)) - 1)
+    return np.where(rng.random(x.size) < 0.5, carry, word).astype(np.uint32)
+
+
+@cut
+def test_every_draw_equals_the_integer_definition(form):
+    """More than a million, half of them saturating."""
+    seed = 45
+    rng = np.random.default_rng(seed)
+    for saturate in (False, True):
+        some = [specials(FP32_CODES), random_codes(FP32_CODES, rng, 150_000)]
+        x = np.concatenate([numbers(form, rng, 400_000).view(np.uint32), *some])
+        random = close_words(x, form, rng)
+        got = convert.narrow(x.view(np.float32), form, saturate, random)
+        expected = definition(x, form, random, saturate)
+        assert_same(got, expected, seed=seed, x=x, random=random)
 
 
 @pytest.mark.parametrize("word", [0, 1, 0x80000000, 0xFFFFFFFF])

@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""FP32 to the short formats: nearest against ml_dtypes, stochastic against the definition."""
+"""FP32 to the shorter formats: nearest against ml_dtypes, TF32 and stochastic against integers."""
 
 import ml_dtypes
 import numpy as np
@@ -18,12 +18,14 @@ COUNT = 200_000
 F = NarrowFormat
 ALL = list(F)
 FP8 = (ml_dtypes.float8_e5m2, ml_dtypes.float8_e4m3, ml_dtypes.float8_e3m4, ml_dtypes.float8_e4m3fn)
-TYPES = dict(zip(ALL, (ml_dtypes.bfloat16, np.float16, *FP8), strict=True))
+TYPES = dict(zip(ALL, (ml_dtypes.bfloat16, np.float16, np.float32, *FP8), strict=True))
+"""Host types; that of TF32 holds its numbers, but does not round to them."""
+PADDING = {form: 13 if form is F.TF32 else 0 for form in ALL}
 # In the order of ALL; SMALLEST is the FP32 exponent field of the smallest normal.
-NAN = dict(zip(ALL, (0x7FC0, 0x7E00, 0x7E, 0x7C, 0x78, 0x7F), strict=True))
-LARGEST = dict(zip(ALL, (0x7F7F, 0x7BFF, 0x7B, 0x77, 0x6F, 0x7E), strict=True))
-FRACTION_BITS = dict(zip(ALL, (7, 10, 2, 3, 4, 3), strict=True))
-SMALLEST = dict(zip(ALL, (1, 113, 113, 121, 125, 121), strict=True))
+NAN = dict(zip(ALL, (0x7FC0, 0x7E00, 0x7FC00000, 0x7E, 0x7C, 0x78, 0x7F), strict=True))
+LARGEST = dict(zip(ALL, (0x7F7F, 0x7BFF, 0x7F7FE000, 0x7B, 0x77, 0x6F, 0x7E), strict=True))
+FRACTION_BITS = dict(zip(ALL, (7, 10, 10, 2, 3, 4, 3), strict=True))
+SMALLEST = dict(zip(ALL, (1, 113, 1, 113, 121, 125, 121), strict=True))
 
 
 @pytest.fixture(scope="module", params=[0, 4])
@@ -42,8 +44,14 @@ def narrow(unit, form, x, *, saturate=0, random=None):
     return unit.stream(i=x, format=form.value, saturate=saturate, **chosen).o
 
 
+def bits_of(form):
+    return 8 * np.dtype(TYPES[form]).itemsize
+
+
 def nearest(form, x, saturate=0):
     """By ml_dtypes or numpy, from float32; one NaN, and saturated if asked for."""
+    if form is F.TF32:
+        return nearest_tf32(x, saturate)
     dtype = np.dtype(TYPES[form])
     value = x.view(np.float32)
     with np.errstate(all="ignore"):
@@ -51,13 +59,23 @@ def nearest(form, x, saturate=0):
         beyond = ~np.isfinite(result.astype(np.float32))
     code = result.view(f"u{dtype.itemsize}").astype(np.uint32)
     if saturate:
-        sign = (x >> 31) << (8 * dtype.itemsize - 1)
+        sign = (x >> 31) << (bits_of(form) - 1)
         code = np.where(beyond, LARGEST[form] | sign, code)
         nan = np.isnan(value)
     else:
         with np.errstate(invalid="ignore"):
             nan = np.isnan(result.astype(np.float32))
     return np.where(nan, NAN[form], code).astype(np.uint32)
+
+
+def nearest_tf32(x, saturate=0):
+    """By integers: steps of 2^13 codes, and of what is left of one more or less than its half."""
+    steps, left = np.divmod(x & np.uint32(0x7FFFFFFF), np.uint32(1 << 13))
+    steps += (left > 1 << 12) | ((left == 1 << 12) & (steps % 2 == 1))
+    largest = np.uint32(LARGEST[F.TF32] >> 13)
+    code = np.minimum(steps, largest + np.uint32(1 - saturate)) << np.uint32(13)
+    code |= x & np.uint32(1 << 31)
+    return np.where((x & 0x7FFFFFFF) > 0x7F800000, np.uint32(NAN[F.TF32]), code)
 
 
 def stochastic(form, x, random, saturate=0):
@@ -75,9 +93,10 @@ def stochastic(form, x, random, saturate=0):
     short, ignored = np.minimum(n, 24), np.minimum(np.maximum(n - 24, 0), 63)
     bits = (significand >> ignored) + (np.maximum(over, 0) << 23)
     code = (bits + (random >> (24 - short))) >> short
-    beyond = code > LARGEST[form]
-    code = np.where(beyond, LARGEST[form] + 1 - saturate, code)
-    code |= (x >> 31) << (15 if form in (F.BF16, F.FP16) else 7)
+    largest = LARGEST[form] >> PADDING[form]
+    beyond = code > largest
+    code = np.where(beyond, largest + 1 - saturate, code) << PADDING[form]
+    code |= (x >> 31) << (bits_of(form) - 1)
     nan = (x & 0x7FFFFFFF) > 0x7F800000
     if form is F.FP8_E4M3FN and not saturate:
         nan |= beyond
@@ -117,7 +136,7 @@ def test_nearest_equals_ml_dtypes(unit, form, saturate):
 @pytest.mark.parametrize("form", ALL)
 def test_nearest_at_every_code_and_midpoint(combinational, form, saturate):
     """All numbers of the format, all midpoints of neighbours, and the FP32 codes next to both."""
-    code = np.arange(LARGEST[form] + 1).astype(np.dtype(f"u{np.dtype(TYPES[form]).itemsize}"))
+    code = np.arange(0, LARGEST[form] + 1, 1 << PADDING[form]).astype(f"u{bits_of(form) // 8}")
     value = code.view(TYPES[form]).astype(np.float64)
     value = np.append(value, 2 * value[-1] - value[-2])
     middle = (value[1:] + value[:-1]) / 2
@@ -184,6 +203,9 @@ def test_stochastic_equals_golden(form, bits):
         (F.BF16, 0x00000000, 16),  # subnormals
         (F.BF16, 0x7F7F0000, 16),  # carries to infinity
         (F.FP16, 0x3F800000, 13),
+        (F.TF32, 0x3F800000, 13),
+        (F.TF32, 0x00000000, 13),
+        (F.TF32, 0x7F7FE000, 13),
         (F.FP8_E5M2, 0x38800000, 21),
         (F.FP8_E4M3FN, 0x3F800000, 20),
     ],
@@ -195,7 +217,8 @@ def test_as_many_random_values_round_up_as_the_field_says(combinational, form, l
         x = np.full(random.size, low + field, np.uint32)
         got = narrow(combinational, form, x, random=random)
         floor = narrow(combinational, form, x[:1] - np.uint32(field))[0]
-        assert_same(np.bincount(got - floor, minlength=2), [random.size - field, field])
+        ups = (got - floor) >> np.uint32(PADDING[form])
+        assert_same(np.bincount(ups, minlength=2), [random.size - field, field])
 
 
 def test_half_a_step_of_e5m2_goes_up_half_the_time(combinational):
@@ -221,6 +244,14 @@ def test_half_a_step_of_e5m2_goes_up_half_the_time(combinational):
         (F.FP8_E5M2, 0x7FA00000, 0, 0x7E),  # signalling NaN
         (F.FP8_E5M2, 0xFF800001, 1, 0x7E),
         (F.BF16, 0x7EFFFF8B, 0, 0x7F00),
+        (F.TF32, 0x3F801000, 0, 0x3F800000),
+        (F.TF32, 0x3F801001, 0, 0x3F802000),
+        (F.TF32, 0x00001001, 0, 0x00002000),  # subnormal
+        (F.TF32, 0x7F7FF000, 0, 0x7F800000),
+        (F.TF32, 0xFF7FF000, 1, 0xFF7FE000),
+        (F.TF32, 0x7F800001, 0, 0x7FC00000),  # cut off, its payload would leave an infinity
+        (F.TF32, 0xFF800FFF, 1, 0x7FC00000),
+        (F.TF32, 0xFF800000, 1, 0xFF7FE000),
     ],
 )
 def test_vectors_that_others_failed(combinational, form, x, saturate, expected):
@@ -233,7 +264,10 @@ def test_known_narrowing(combinational, name):
     assert_same(narrow(combinational, F.BF16, [x]), [expected], i=x)
 
 
-@pytest.mark.parametrize("chosen", [(F.BF16,), (F.BF16, F.FP16), (F.FP8_E5M2, F.FP8_E4M3FN)])
+@pytest.mark.parametrize(
+    "chosen",
+    [(F.BF16,), (F.TF32,), (F.BF16, F.FP16), (F.FP8_E5M2, F.FP8_E4M3FN), (F.TF32, F.FP8_E3M4)],
+)
 def test_a_unit_of_fewer_formats_narrows_to_them(chosen):
     unit = compile_unit(FloatNarrow(formats=chosen))
     for saturate, form in enumerate(chosen):
@@ -257,8 +291,10 @@ def test_parameters_are_checked():
 @pytest.mark.nightly
 @pytest.mark.parametrize("part", range(8))
 @pytest.mark.parametrize("form", ALL)
-def test_nearest_of_every_positive_code(combinational, form, part):
-    """All 2^31, in eight parts; the sign takes no part in rounding."""
-    for high in range(part << 4, (part + 1) << 4):
+def test_nearest_of_every_code(combinational, form, part):
+    """All 2^32, in eight parts, saturating and not: every input that rounding to nearest has."""
+    for high in range(part << 5, (part + 1) << 5):
         x = np.arange(high << 24, (high + 1) << 24, dtype=np.uint32)
-        assert_same(narrow(combinational, form, x), nearest(form, x), i=x)
+        for saturate in (0, 1):
+            got = narrow(combinational, form, x, saturate=saturate)
+            assert_same(got, nearest(form, x, saturate), seed=f"saturate {saturate}", i=x)

@@ -251,6 +251,15 @@ def test_tf32_rounds_and_has_one_nan():
               dtype=DType.TF32)])
 
 
+@pytest.mark.parametrize(("dtype", "cut"), [(DType.TF32, 13), (DType.BF16, 16), (DType.FP16, 13)])
+def test_every_bit_that_is_cut_counts(dtype, cut):
+    """A tie of an even and of an odd number, and what differs from it in one bit."""
+    ties = [(0x3F800000 | number << cut) + (1 << (cut - 1)) for number in (0, 1)]
+    bits = [0, *(1 << bit for bit in range(cut - 1))]
+    run([wide([tie + sign * bit for tie in ties for bit in bits for sign in (1, -1)],
+              dtype=dtype)])
+
+
 STATE = (1, 2, 3, 4, 5, 6)
 
 
