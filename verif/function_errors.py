@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from golden.arith import bfloat16
+from golden.arith import bfloat16, convert
+from golden.arith.formats import Format
 from golden.arith.functions.program import apply
 from isa.fields import Function
 from verif.function_reference import SLOPE, reference
@@ -64,6 +65,45 @@ def bf16(function: Function) -> Errors:
     x = bfloat16.widen(np.arange(1 << 16, dtype=np.uint16))
     codes = bfloat16.narrow(apply(function, x, np.float32(SLOPE)))
     return _errors(x, bfloat16.widen(codes).astype(np.float64), reference(function, x), 7)
+
+
+def every_number(form: Format):
+    """float32 values of all codes of a format of at most 16 bits."""
+    return convert.widen(np.arange(1 << form.bits, dtype=form.dtype), form)
+
+
+def nearest(exact, form: Format):
+    """The numbers of `form` nearest to float64 ones, ties to even, as float64.
+
+    Gradual underflow; what rounds beyond the largest number is infinity, or NaN without one.
+    """
+    with np.errstate(all="ignore"):
+        exponent = np.maximum(np.frexp(exact)[1] - 1, form.min_exponent)
+        ulp = np.ldexp(1.0, exponent - form.fraction_bits)
+        rounded = np.rint(exact / ulp) * ulp
+    beyond = np.copysign(np.inf if form.has_inf else np.nan, rounded)
+    return np.where(np.abs(rounded) > form.max_finite, beyond, rounded)
+
+
+def not_nearest(function: Function, form: Format, found=None):
+    """(How many results in `form`, of all codes of `form`, are another number than the nearest; the
+    worst distance of a finite result from the exact one, in ulp of `form`).
+
+    found: the float32 results at `every_number`, from the golden model unless given. They are
+    narrowed to nearest. The sign of a zero counts where the exact result has one.
+    """
+    x = every_number(form)
+    if found is None:
+        found = apply(function, x, np.float32(SLOPE))
+    found = convert.widen(convert.narrow(found, form), form).astype(np.float64)
+    exact = reference(function, x)
+    best = nearest(exact, form)
+    wrong = (found != best) & ~(np.isnan(found) & np.isnan(best))
+    wrong |= (exact != 0) & ~np.isnan(best) & (np.signbit(found) != np.signbit(best))
+    finite = np.isfinite(found) & np.isfinite(best)
+    exponent = np.maximum(np.frexp(exact[finite])[1] - 1, form.min_exponent)
+    distance = np.abs(found[finite] - exact[finite])
+    return int(wrong.sum()), float(np.ldexp(distance, form.fraction_bits - exponent).max())
 
 
 def _errors(x, found, exact, fraction_bits):
@@ -122,8 +162,9 @@ NEAR = 512
 
 
 def sample(count, seed=0):
-    """About `count` float32 inputs: evenly over all codes, uniform and normal where functions are
-    curved, next to multiples of pi / 2, and `NEAR` codes around each edge.
+    """Float32 inputs: `count` / 2 evenly over all codes, `count` / 4 uniform and normal where
+    functions are curved, 262,140 next to multiples of pi / 2, and `NEAR` codes to each side of
+    every edge.
     """
     random = np.random.default_rng(seed)
     quarter = count // 4
