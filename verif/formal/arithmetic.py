@@ -9,7 +9,7 @@ from typing import NamedTuple
 from golden.arith import formats
 from hdl.arith.narrow import NarrowFormat
 from verif.formal.addition import Monotone, Sums
-from verif.formal.conversion import Cast, Decoded, Products
+from verif.formal.conversion import Cast, Decoded, Halves, Products
 from verif.formal.harness import Harness
 from verif.formal.shifters import WIDTHS, Shifts
 
@@ -79,6 +79,32 @@ ONE_STEP = (
         claims={
             name: (f"FloatDecode of {name}: the operand is the number of the code", "flushes")
             for name in (getattr(formats, form.name).name for form in NarrowFormat)
+        }
+        | {
+            "tf32_nan": (
+                "FloatDecode of tf32: a NaN stays one whose bits lie in the padding alone",
+                "cuts_payload",
+            )
+        },
+    ),
+    OneStep(
+        name="decode_fp32",
+        build=Halves,
+        size="any binary32",
+        claims={
+            "high": (
+                "FloatDecode of FP32_HIGH: the operand is bits & FFFFF000; infinity, NaN",
+                "flushes",
+            ),
+            "high_finite": (
+                "FloatDecode of FP32_HIGH_FINITE: likewise; 0 of those",
+                "special_twice",
+            ),
+            "low": ("FloatDecode of FP32_LOW: the operand is the rest; 0 of those", "flushes"),
+            "recombine": (
+                "FloatDecode: high + low is the number of the binary32, to the bit",
+                "short_low",
+            ),
         },
     ),
     OneStep(

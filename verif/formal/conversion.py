@@ -1,6 +1,6 @@
 """FloatNarrow, FloatDecode and PeMultiply: numbers keep their value and their order."""
 
-from amaranth.hdl import C, Cat, Module, Signal
+from amaranth.hdl import C, Cat, Module, Mux, Signal
 
 from golden.arith import formats
 from hdl.arith.decode import FloatDecode, OperandFormat
@@ -101,9 +101,17 @@ class Cast(Harness):
         return m
 
 
+def _short_low(_, values):
+    """The low half of FP32 loses its top bit."""
+    significand, top = values["significand"], SIGNIFICAND_BITS - 1
+    return {"significand": Cat(significand[:top], significand[top] & ~values["low"])}
+
+
 _DECODE_FAULTS = {
     "flushes": {"select": lambda _, values: {"subnormal": C(0, 1)}},
-    "finite_only": {"output": lambda _, values: {"inf": C(0, 1)}},
+    "cuts_payload": {"select": lambda _, values: {"payload": C(0, 1)}},
+    "special_twice": {"select": lambda _, values: {"finite": C(0, 1)}},
+    "short_low": {"select": _short_low},
 }
 
 
@@ -116,7 +124,7 @@ class Decoded(Harness):
         for target in NarrowFormat:
             form = getattr(formats, target.name)
             name, sign = form.name, form.bits - 1
-            if self.only not in (None, name):
+            if self.only not in (None, name, f"{name}_nan"):
                 continue
             unit = _Decode(_DECODE_FAULTS.get(self.mutation or ""))
             m.submodules[name] = unit
@@ -139,6 +147,71 @@ class Decoded(Harness):
             self.prove(m, name, nan | (o.sign == code[sign]))
             exponent = magnitude[form.padding + form.fraction_bits :]
             self.reach(m, name, regular & ~exponent.any())
+            if form.padding:
+                hidden = bind(m, f"{name}_hidden", code[: form.padding].any())
+                self.prove(m, f"{name}_nan", ~(exponent.all() & hidden) | o.nan)
+                shown = magnitude[form.padding : form.padding + form.fraction_bits].any()
+                self.reach(m, f"{name}_nan", exponent.all() & hidden & ~shown)
+        return m
+
+
+class Halves(Harness):
+    """FloatDecode of a binary32 by halves: high = bits & FFFFF000, low = the rest.
+
+    Mutations: `_DECODE_FAULTS`.
+    """
+
+    def elaborate(self, platform):
+        m = Module()
+        self.begin(m)
+        x = word(m, "x")
+        half = SIGNIFICAND_BITS
+        significand, scale = fields(m, "x", x, formats.FP32)
+        special = bind(m, "special", x[EXPONENT] == EXPONENT_ONES)
+        subnormal = bind(m, "subnormal", ~x[EXPONENT].any())
+        parts, flags, values = {}, {}, {}
+        for name, form in (
+            ("high", OperandFormat.FP32_HIGH),
+            ("high_finite", OperandFormat.FP32_HIGH_FINITE),
+            ("low", OperandFormat.FP32_LOW),
+        ):
+            unit = _Decode(_DECODE_FAULTS.get(self.mutation or ""))
+            m.submodules[name] = unit
+            m.d.comb += [unit.i.eq(x), unit.format.eq(form)]
+            o = parts[name] = unit.o
+            flags[name] = Cat(o.zero, o.inf, o.nan)
+            values[name] = o.significand, bind(m, f"{name}_lowest", o.exponent - (half - 1))
+
+        # Infinity and NaN are in the high half alone, and in none where all must be finite.
+        expected = {
+            "high": (significand[half:], scale + half, Cat(special & ~is_nan(x), is_nan(x))),
+            "high_finite": (significand[half:], scale + half, C(0, 2)),
+            "low": (significand[:half], scale, C(0, 2)),
+        }
+        for name, (bits, lowest, kind) in expected.items():
+            o = parts[name]
+            bits = bind(m, f"{name}_bits", bits)
+            zero = Mux(special, C(name != "high"), ~bits.any())
+            same = same_value(m, (bits, lowest), values[name])
+            regular = bind(m, f"{name}_regular", ~special & bits.any())
+            self.prove(m, name, flags[name] == Cat(zero, kind))
+            self.prove(m, name, ~regular | (same & o.significand[-1]))
+            self.prove(m, name, is_nan(x) | (o.sign == x[SIGN]))
+            rare = special if name == "high_finite" else regular & subnormal
+            self.reach(m, name, rare & x[:half].all())
+
+        # Both in units of 2^-11 of the lowest bit of x: a half that is normalised reaches there.
+        places, inside = [], []
+        for name in ("high", "low"):
+            many, low = values[name]
+            place = bind(m, f"{name}_place", low - scale + (half - 1))
+            inside.append(parts[name].zero | ((place >= 0) & (place < 2 * half)))
+            shifted = (many << place[: (2 * half).bit_length()])[: 3 * half]
+            places.append(Mux(parts[name].zero, 0, shifted))
+        total = bind(m, "total", places[0] + places[1])
+        whole = inside[0] & inside[1] & (total == significand << (half - 1))
+        self.prove(m, "recombine", special | whole)
+        self.reach(m, "recombine", subnormal & ~x[22:31].any() & x[11:13].all() & x[0])
         return m
 
 
