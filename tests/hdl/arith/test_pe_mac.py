@@ -1,5 +1,6 @@
 """The multiplier of a processing element, and chains of rows made of it and the adder."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -132,23 +133,40 @@ def test_column_of_specials_equals_golden_chain(mac):
 
 
 def cancelling(rng, count):
-    """Operands of `count` dot products, shape [128, count]: large partial sums that cancel."""
-    scale = 2.0 ** rng.integers(-20, 21, (64, 1))
-    half = narrow((rng.standard_normal((64, count)) * scale).astype(np.float32))
-    other = narrow(rng.standard_normal((64, count)).astype(np.float32))
+    """Operands of `count` dot products, shape [128, count]: large partial sums that cancel.
+
+    The second half takes away what the first half added, in another order; or all rows are mixed.
+    A tenth of the dot products has products on both sides of 2^-126.
+    """
+    scale = 2.0 ** rng.integers(-20, 21, (64, 1)) * np.where(rng.random(count) < 0.1, 2.0**-118, 1)
+    half = narrow(rng.standard_normal((64, count), np.float32) * scale.astype(np.float32))
+    other = narrow(rng.standard_normal((64, count), np.float32))
     order = rng.permutation(64)
-    return np.concatenate([half, half[order] ^ 0x8000]), np.concatenate([other, other[order]])
+    rows = rng.permutation(128) if rng.random() < 0.5 else np.arange(128)
+    return (
+        np.concatenate([half, half[order] ^ 0x8000])[rows],
+        np.concatenate([other, other[order]])[rows],
+    )
 
 
 def check_cancellation(mac, count, seed):
+    """The unit, the golden model and the definition in float32 of numpy: every bit of every sum."""
     a, b = cancelling(np.random.default_rng(seed), count)
     partial = np.zeros(count, np.uint32)
-    expected = np.zeros(count, np.float32)
+    golden_sum = expected = np.zeros(count, np.float32)
+    flushed = 0
     for row_a, row_b in zip(a, b, strict=True):
         partial = mac.stream(a=row_a, b=row_b, c=partial, active=1).o
-        expected = float32.add(expected, float32.multiply(widen(row_a), widen(row_b)))
+        golden_sum = float32.add(golden_sum, float32.multiply(widen(row_a), widen(row_b)))
+        x, y = row_a.view(ml_dtypes.bfloat16), row_b.view(ml_dtypes.bfloat16)
+        product = x.astype(np.float32) * y.astype(np.float32)
+        tiny = np.abs(product) < np.float32(2.0**-126)
+        expected = expected + np.where(tiny, np.copysign(np.float32(0), product), product)
+        flushed += int((tiny & (product != 0)).sum())
     assert (expected != 0).mean() > 0.5, "nothing but zeros: the chains do not test the rounding"
+    assert flushed > count, "hardly any product is flushed"
     assert_same(partial, codes_of(expected), seed=seed)
+    assert_same(codes_of(golden_sum), codes_of(expected), seed=seed)
 
 
 def test_long_cancellation_chains(mac):
@@ -180,9 +198,11 @@ def test_factorisations_of_one_product_agree(product):
 
 
 @pytest.mark.nightly
-def test_long_cancellation_chains_at_length(mac):
-    for seed in range(4):
-        check_cancellation(mac, 25_000, seed)
+@pytest.mark.parametrize("part", range(10))
+def test_ten_million_cancellation_chains(mac, part):
+    """A million dot products of 128 in each part."""
+    for step in range(20):
+        check_cancellation(mac, 50_000, 1000 * part + step)
 
 
 @pytest.mark.nightly
