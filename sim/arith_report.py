@@ -113,11 +113,11 @@ Faster devices are faster throughout; what the curve shows is what a stage is wo
         if part not in told:
             told.add(part)
             where = f"../{part.__module__.replace('.', '/')}.py"
-            text += f"\n### [`{part.__name__}`]({where}): {name}\n\n{_promise(part)}\n"
+            text += f"\n### [`{part.__name__}`]({where}): {name}\n\n{promise(part)}\n"
     return text
 
 
-def _promise(part):
+def promise(part):
     """A docstring up to its list of parameters or members."""
     text = inspect.getdoc(part) or ""
     return re.split(r"\n(?:Parameters|Members|Attributes)\n-+\n", text)[0].strip()

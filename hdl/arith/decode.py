@@ -55,6 +55,9 @@ class FloatDecode(PipelinedUnit):
 
     Segments: select the fields | normalise, with a register behind each of them at 2 stages.
 
+    Formats: `OperandFormat` in, `Operand` out. Sources: IEEE 754-2019, 3.4; OCP 8-bit floating
+    point specification 1.0 (e4m3fn).
+
     Parameters
     ----------
     stages, enable : int, bool

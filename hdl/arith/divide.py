@@ -21,7 +21,13 @@ class Fp32Divide(wiring.Component):
     Both significands are normalised (steps 0 and 1), then digits of two bits are found by
     comparing the remainder with b, 2b and 3b (from step 3 on).  A subnormal quotient has fewer
     bits: it gets fewer digits, and needs no shift.  Equals `golden.arith.division.divide` bit for
-    bit; takes the same time for all operands.
+    bit.
+
+    Takes DIVIDE_STEPS = 17 cycles whatever the operands, and the next quotient may begin in the
+    next cycle: one result in 17 cycles.
+
+    Formats: binary32. Sources: IEEE 754-2019, 5.4.1, rounded to nearest, ties to even (4.3.1);
+    restoring division of radix 4: Ercegovac, Lang: Digital arithmetic, 2004, chapter 5.
 
     Members
     -------

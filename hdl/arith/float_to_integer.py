@@ -18,6 +18,9 @@ class FloatToInteger(PipelinedUnit):
     One result a cycle, latency `stages`. Equals `golden.arith.convert.to_integer`. Segments: shift
     | round | saturate, with a register behind each of them at 3 stages.
 
+    Formats: binary32 in; signed and unsigned integers of 8, 16 and 32 bits out. Source: IEEE
+    754-2019, 5.8 (convertToIntegerTiesToEven); what an invalid operand gives is docs/numerics.md's.
+
     Parameters
     ----------
     stages, enable : int, bool

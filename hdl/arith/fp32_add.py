@@ -16,6 +16,8 @@ class Fp32Add(PipelinedUnit):
     Segments: swap | align | add | count leading zeros | normalise | round, with a register behind
     each of them at 6 stages. Equals `golden.arith.float32.add` and `subtract` bit for bit.
 
+    Formats: binary32. Source: IEEE 754-2019, 5.4.1, rounded to nearest, ties to even (4.3.1).
+
     Parameters
     ----------
     stages, enable : int, bool

@@ -40,6 +40,9 @@ class Fp32Compare(PipelinedUnit):
     Equals `golden.arith.float32.maximum` and `minimum` and the functions of
     `golden.arith.comparison` bit for bit.
 
+    Formats: binary32; a relation gives 1.0 or 0.0. Source: IEEE 754-2019, 5.6.1 and 5.11 (quiet
+    comparisons), 9.6 (maximum, minimum).
+
     Members
     -------
     a, b : In(32)

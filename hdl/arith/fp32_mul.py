@@ -26,6 +26,9 @@ class Fp32Mul(PipelinedUnit):
     Segments: unpack | normalise | multiply | select | round, with a register behind each of them
     at 5 stages; further stages stand behind the multiplier.
 
+    Formats: binary32. Source: IEEE 754-2019, 5.4.1, rounded to nearest, ties to even (4.3.1); the
+    flush is docs/numerics.md's.
+
     Members
     -------
     a, b : In(32)

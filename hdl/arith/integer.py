@@ -47,6 +47,9 @@ class IntegerUnit(PipelinedUnit):
     choice, with a register behind each of them at 3 stages; further ones stand behind the
     multiplier.
 
+    Formats: words of 32 bits, two's complement or unsigned; sums and products modulo 2^32. Source:
+    docs/numerics.md.
+
     Members
     -------
     a, b : In(32)

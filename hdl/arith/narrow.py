@@ -41,9 +41,6 @@ _FACTS = {
 class FloatNarrow(PipelinedUnit):
     """o = i in `format`, with gradual underflow. One result a cycle, latency `stages`.
 
-    FP32 to BF16, FP16, TF32 and FP8 e5m2, e4m3, e3m4, e4m3fn as `golden.arith.formats` describes
-    them, which names their sources.
-
     To nearest, ties to even; or, where `stochastic` is 1, |o| = (bits + r) >> n with r the top n
     bits of `random` for the n bits of the significand that are discarded: at least 23 less those
     of the fraction, more for subnormal results. Of n > R = `random_bits` bits, the lowest n - R
@@ -55,6 +52,12 @@ class FloatNarrow(PipelinedUnit):
 
     Segments: place the point | shift | round | replace what is out of range, with a register
     behind each of them at 4 stages.
+
+    Formats: binary32 in; BF16, FP16, TF32 and FP8 e5m2, e4m3, e3m4, e4m3fn out, as
+    `golden.arith.formats` describes them. Sources: IEEE 754-2019, 5.4.2 with 4.3.1; OCP 8-bit
+    floating point specification 1.0 (e4m3fn, saturation); Connolly, Higham, Mary: Stochastic
+    rounding and its probabilistic backward error analysis, SIAM J. Sci. Comput. 43, 2021 (up with
+    the probability of what is discarded).
 
     Parameters
     ----------

@@ -21,6 +21,9 @@ class PeMultiply(PipelinedUnit):
     Segments: multiply | pack, with a register behind each at 2 stages; further stages stand
     behind the multiplier.
 
+    Formats: `Operand` in, binary32 out. Source: IEEE 754-2019, 5.4.1; the flush is
+    docs/numerics.md's.
+
     Members
     -------
     a, b : In(Operand)

@@ -25,10 +25,14 @@ _UNIT = BIAS + 23
 
 
 class Power(wiring.Component):
-    """o = a ** b, bit for bit `golden.arith.power.power`; takes the same time for all operands.
+    """o = a ** b = exp(b log |a|) with a sign, bit for bit `golden.arith.power.power`.
 
     Nothing is kept between the parts: they are pipelines, and what they see does not change while
-    the result is on its way.
+    the result is on its way. Takes POWER_STEPS = 16 cycles whatever the operands, and the next
+    power may begin in the next cycle: one result in 16 cycles.
+
+    Formats: binary32. Sources: C99, F.9.4.4, which IEEE 754-2019, 9.2.1 (pow) repeats, for the
+    special values; log and exp are those of `TableFunction`, the product that of `Fp32Mul`.
 
     Members
     -------

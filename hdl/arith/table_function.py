@@ -44,6 +44,11 @@ class TableFunction(PipelinedUnit):
     absolute | times ln 2 | count leading zeros | shift | round, with a register behind each of them
     at 12 stages.
 
+    Formats: binary32. Sources: piecewise quadratics over 128 segments from committed tables
+    (`golden.arith.functions.segment`), after Pineiro, Oberman, Muller, Bruguera: High-speed
+    function approximation using a minimax quadratic interpolator, IEEE Trans. Computers 54, 2005;
+    IEEE 754-2019, 9.2.1 (special values).
+
     Parameters
     ----------
     stages, enable : int, bool

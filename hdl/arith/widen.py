@@ -35,6 +35,9 @@ class Widen(PipelinedUnit):
     power of 2, which is normalised and rounded. Segments: take apart, count the zeros | shift |
     round, with a register behind each of them at 3 stages.
 
+    Formats: every `isa.dtypes.DType` in, binary32 out. Sources: IEEE 754-2019, 3.4 and 5.4.1
+    (convertFromInt); OCP 8-bit floating point specification 1.0 (e4m3fn).
+
     Parameters
     ----------
     stages, enable : int, bool

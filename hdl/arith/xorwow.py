@@ -15,7 +15,9 @@ _WEYL = 362437
 
 
 class Xorwow(wiring.Component):
-    """One lane of the generator of G. Marsaglia, Xorshift RNGs, 2003, section 3.
+    """One lane of XORWOW, words of 32 bits: a word a cycle, latency 0.
+
+    Source: G. Marsaglia, Xorshift RNGs, Journal of Statistical Software 8 (14), 2003, section 3.
 
     A step, modulo 2^32:
 
@@ -23,9 +25,9 @@ class Xorwow(wiring.Component):
         d = d + 362437
 
     `word` is what the step gives, v + d after it. It follows the state combinationally, so it is
-    there in the cycle in which `step` is 1; one word a cycle. Without `step` and `load` the state
-    stays. A reset gives `RESET_STATE`; a loaded x, y, z, w and v must not all be zero, from which
-    nothing random comes. Equals `golden.arith.xorwow.Xorwow`.
+    there in the cycle in which `step` is 1. Without `step` and `load` the state stays. A reset
+    gives `RESET_STATE`; a loaded x, y, z, w and v must not all be zero, from which nothing random
+    comes. Equals `golden.arith.xorwow.Xorwow`.
 
     Members
     -------

@@ -84,7 +84,16 @@ class ScalarControl(data.Struct):
 
 
 class ScalarLane(wiring.Component):
-    """A tile: one step on one element a cycle (`isa.functions.Step`); never stalls.
+    """r = post(table(a * b + c)), or `other` where the step selects it: a step of a function
+    (`isa.functions.Step`) on an element. The first step of each is a * b + c = src0 * scale + bias.
+
+    A tile; never stalls. Product and sum are each rounded to FP32, a product below 2^-126 is zero
+    of its sign. A step a cycle, whose result can be written `LaneTiming.result` = 2 + 2 * stages +
+    `TABLE_STAGES` * stages cycles after its launch: a function of n steps gives one result in n
+    cycles.
+
+    Formats: binary32. Sources: those of `Fp32Mul`, `Fp32Add` and `TableFunction`; what the
+    functions are composed of stands in `isa.functions`.
 
     Parameters
     ----------

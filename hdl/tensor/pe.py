@@ -26,6 +26,9 @@ class Pe(wiring.Component):
     and the new one the shadow. A tile.  The sum leaves `multiply_stages + pair_stages + add_stages`
     cycles after `moving` and `add_stages` cycles after `sum_in`, one a cycle.
 
+    Formats: `Operand` for weight and moving, binary32 for sums. Sources: IEEE 754-2019, 5.4.1;
+    Kung, Leiserson: Systolic arrays (for VLSI), 1978; the flush is docs/numerics.md's.
+
     Parameters
     ----------
     multiply_stages, add_stages : int

@@ -74,9 +74,21 @@ class LaneControl(data.Struct):
 
 
 class VectorLane(wiring.Component):
-    """A tile: datapath only, every decision comes with `control`.
+    """o = (a op0 b) op1 c, element by element; or a scan, or the join of a reduction's partials.
 
-    An element leaves ALU0 `stages` cycles after it entered, and ALU1 as many cycles later.
+    A tile: datapath only, every decision comes with `control`; never stalls. An element leaves ALU0
+    `stages` cycles after it entered, and ALU1 as many cycles later: latency 2 * stages, one element
+    a cycle. Less where op0 is a quotient or a power, one in SLOW_CYCLES = 17 cycles, and in a scan,
+    one in 2 * stages + 1. A sum, maximum or minimum takes an element a cycle into 8 partials, which
+    ALU1 joins as ((0+1)+(2+3))+((4+5)+(6+7)) while the next group comes in.
+
+    Formats: binary32, or words of 32 bits for bitwise and integer operators. Sources: those of the
+    units in `Alu` and `SlowUnit`; the order of sums is docs/numerics.md's.
+
+    Parameters
+    ----------
+    stages : int
+        Of each ALU.
 
     Members
     -------

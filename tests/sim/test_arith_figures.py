@@ -2,11 +2,27 @@
 
 import copy
 import json
+import re
 
 import pytest
 
+from hdl.arith.divide import DIVIDE_STEPS, Fp32Divide
+from hdl.arith.power import POWER_STEPS, Power
+from hdl.scalar.lane import TABLE_STAGES, LaneTiming, ScalarLane
+from hdl.vector.lane import VectorLane
+from isa.fields import SLOW_CYCLES
 from sim import arith_report, fmax
-from sim.arith_report import DATA, FMAX_BAR, FMAX_STAGES, PAGE, PLOT, measure, misses, page
+from sim.arith_report import (
+    DATA,
+    FMAX_BAR,
+    FMAX_STAGES,
+    PAGE,
+    PLOT,
+    measure,
+    misses,
+    page,
+    promise,
+)
 from sim.arith_units import UNITS
 
 _OLD = "docs/arithmetic.json is old: run make arith-report"
@@ -92,6 +108,38 @@ def test_bars_are_measured_without_the_page(monkeypatch, capsys):
         "error: decoder: 500 LUT, at most 155 are allowed",
         "error: cast, BF16 alone: 500 LUT, at most 145 are allowed",
     ]
+
+
+def stated(part):
+    return " ".join(promise(part).split())
+
+
+@pytest.mark.parametrize("part", dict.fromkeys(unit.part for unit in UNITS.values()))
+def test_every_unit_tells_its_contract(part):
+    """What it computes, formats, rate, latency, source."""
+    wanted = ("[a-z_]+ = ", "Formats: |words of 32 bits", "a cycle|result in", "latency|cycles")
+    for pattern in (*wanted, "Sources?: "):
+        assert re.search(pattern, stated(part)), pattern
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "cycles"),
+    [
+        (Fp32Divide, "DIVIDE_STEPS", DIVIDE_STEPS),
+        (Power, "POWER_STEPS", POWER_STEPS),
+        (VectorLane, "SLOW_CYCLES", SLOW_CYCLES),
+    ],
+)
+def test_stated_cycles_are_those_of_the_unit(part, name, cycles):
+    found = re.findall(rf"{name} = (\d+) cycles|one result in (\d+) cycles", stated(part))
+    assert found and {int(a or b) for a, b in found} == {cycles}
+
+
+@pytest.mark.parametrize("stages", range(1, 7))
+def test_stated_latency_of_the_scalar_lane(stages):
+    formula = "`LaneTiming.result` = 2 + 2 * stages + `TABLE_STAGES` * stages cycles"
+    assert formula in stated(ScalarLane)
+    assert LaneTiming(stages).result == 2 + 2 * stages + TABLE_STAGES * stages
 
 
 def test_unknown_unit_is_named(capsys):
