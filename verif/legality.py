@@ -108,9 +108,9 @@ def _rounding(raw=False, copy=False):
             )
 
 
-def _raw_or_not(f):
-    mixed = f["op0"] in WORDS and f["op1"] in FAST
-    return mixed or (f["op0"] in VALUES and f["op1"] in WORDS)
+def _joined(says, first, second):
+    """An instruction is raw as a whole or not at all (decision 16)."""
+    return _operator("op0 and op1", says, lambda f: f["op0"] in first and f["op1"] in second)
 
 
 def _weights(says, transpose, dtypes):
@@ -169,7 +169,8 @@ LAWS = {
         *_column("column1"),
         _among("op0", (*VALUES, *WORDS)),
         _among("op1", (BYPASS, *FAST, *WORDS)),
-        _operator("op0 and op1", "raw as a whole or not at all (decision 16)", _raw_or_not),
+        _joined("raw, then not", WORDS, FAST),
+        _joined("not raw, then raw", VALUES, WORDS),
         *_rounding(raw=True),
     ),
     "tensor_copy": (*_operand("src0"), *_operand("dst"), *_rounding(copy=True)),

@@ -121,9 +121,9 @@ def legal(name, rng):
             return fields
 
 
-def combinations(name, seed=0):
+def combinations(name):
     """Yields {field: code} of instruction `name`: each stratum in full, then mixed ones."""
-    rng = random.Random(f"{name} {seed}")
+    rng = random.Random(name)
     pool = [legal(name, rng) for _ in range(LEGAL)]
     for stratum in STRATA[name]:
         joined = {"op0", "op1"} <= set(stratum)
@@ -135,6 +135,26 @@ def combinations(name, seed=0):
             if rng.random() < 0.15:
                 fields[path] = rng.choice(_codes(path))
         yield fields
+
+
+def sample(name, each, mixed=0.0, keep=lambda combination: True):
+    """Yields (combination, broken Laws): of those that one Law decides `each` for every format of
+    the result, of legal ones three times as many, of all others the share `mixed`; only those to
+    `keep`.
+    """
+    rng = random.Random(name)
+    counts = {}
+    for combination in filter(keep, combinations(name)):
+        laws = broken(name, combination)
+        if len(laws) > 1:
+            if rng.random() < mixed:
+                yield combination, laws
+            continue
+        form = combination.get("dst.dtype", combination.get("src0.dtype"))
+        key = (laws[0].says, form) if laws else combination.get("double_row", 0)
+        counts[key] = counts.get(key, 0) + 1
+        if counts[key] <= (each if laws else 3 * each):
+            yield combination, laws
 
 
 def instruction_fields(name, combination):
