@@ -33,8 +33,9 @@ HBM_ALIGN = 64
 class ProgramBuilder:
     """Collects tensors, descriptors and streams of one program for chips of `config`.
 
-    tensor, vector, scalar, gpsimd, sync: StreamBuilder of each sequencer.  Misuse raises
-    ValueError with the rule.
+    tensor, vector, scalar, gpsimd, sync: StreamBuilder of each sequencer.  An instruction is what
+    its arguments say, as in assembly: no flag is set that is not given, `sat` of FP8 results
+    included.  Misuse raises ValueError with the rule.
     """
 
     def __init__(self, config):
