@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from isa.address_map import Sequencer
 from isa.builder_peer import Peer, window_range
 from isa.builder_stream import StreamBuilder, make_update
+from isa.check_operands import STATE_WORDS
 from isa.dma_rows import copy_descriptors
 from isa.dtypes import DType
 from isa.encoding import encode_descriptor
@@ -21,6 +22,7 @@ from isa.fields import Space
 from isa.geometry import DESCRIPTOR_BYTES, INSTRUCTION_BYTES, PSUM_BANKS, SEMAPHORES, WORD_BYTES
 from isa.placement import check_name
 from isa.program import DescriptorBlock, Program, Stream, Tensor, tensor_bytes
+from isa.seeding import FIRST_LANE, seeded
 from isa.values import Address
 from isa.views import HbmTensor, Tile
 from isa.windows import IngressWindow
@@ -31,8 +33,9 @@ HBM_ALIGN = 64
 class ProgramBuilder:
     """Collects tensors, descriptors and streams of one program for chips of `config`.
 
-    tensor, vector, scalar, gpsimd, sync: StreamBuilder of each sequencer.  Misuse raises
-    ValueError with the rule.
+    tensor, vector, scalar, gpsimd, sync: StreamBuilder of each sequencer.  An instruction is what
+    its arguments say, as in assembly: no flag is set that is not given, `sat` of FP8 results
+    included.  Misuse raises ValueError with the rule.
     """
 
     def __init__(self, config):
@@ -154,7 +157,7 @@ class ProgramBuilder:
         found = []
         for src, dst, update in copies:
             found += copy_descriptors(self.config, src, dst, self.update_of(update))
-        stream = via if isinstance(via, StreamBuilder) else self.streams[_sequencer(via)]
+        stream = self._stream(via)
         block = self.descriptors(found, name)
         stream.emit(
             "dma_trigger",
@@ -165,6 +168,31 @@ class ProgramBuilder:
             **trigger,
         )
         return block
+
+    def seed_generators(
+        self, stream, seed, *, engine, via, partition=0, partitions=None, name=None
+    ):
+        """Let the generators of the engine of `stream` (vector or scalar) start from an integer
+        seed (`isa.seeding`: other words in every partition and in the other engine), for what the
+        stream does from here on.  Once per name, outside loops.
+
+        partition, partitions: those that are seeded, by default all.  The states are the constant
+        `name` (by default "vector_seed", "scalar_seed"), which DMA engine `engine`, triggered in
+        stream `via`, copies to a tile; semaphore `name` counts that.  Returns the tile.
+        """
+        stream = self._stream(stream)
+        if stream.sequencer not in FIRST_LANE:
+            having = ", ".join(sequencer.text for sequencer in FIRST_LANE)
+            raise ValueError(f"{stream.sequencer.text} has no generators, only {having}")
+        name = name or f"{stream.sequencer.text}_seed"
+        lanes = self.config.partitions - partition if partitions is None else partitions
+        tile = self.sbuf(f"{name}.tile", (lanes, STATE_WORDS), DType.UINT32, partition)
+        states = seeded(lanes, seed, FIRST_LANE[stream.sequencer] + partition)
+        source = self.hbm_tensor(name, states.shape, DType.UINT32, "constant", states)
+        self.semaphore(name)
+        self.dma_copy(engine=engine, via=via, src=source, dst=tile, update=(name, "increment"))
+        stream.rand_set_state(src0=tile, wait=(name, 1))
+        return tile
 
     def peer(self, port, far):
         """The Peer at the other end of link port `port`, whose program the ProgramBuilder `far`
@@ -200,6 +228,10 @@ class ProgramBuilder:
         )
         program.check()
         return program
+
+    def _stream(self, which):
+        """StreamBuilder of a sequencer, given as such or by name."""
+        return which if isinstance(which, StreamBuilder) else self.streams[_sequencer(which)]
 
     def _add(self, tensor):
         check_name(tensor.name, "tensor")

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from isa.address_map import Cause
 from isa.check_control import control_problem
-from isa.check_operands import UNKNOWN, operands_problem
+from isa.check_operands import UNKNOWN, chip_problem, operands_problem
 from isa.dtypes import SUPPORTED, DType
 from isa.encoding import field_map
 from isa.fields import COLUMN_REGS, DIMS, OPERAND_REGS, Condition, RegOp, Space, Update
@@ -145,16 +145,25 @@ def check(config, instruction, fields, *, stationary=UNKNOWN, place=None, regist
         )
     else:
         problem = control_problem(config, instruction, fields, place, registers)
-    return None if problem is None else Fault(problem[0], f"{instruction.name}: {problem[1]}")
+    return _fault_of(instruction, problem)
 
 
 def check_static(config, instruction, fields, *, place=None):
-    """What can be said before the program runs: `check`, without the rules that depend on a
-    register value.
+    """What can be said before the program runs: `check`; of an instruction with registers
+    `check_form`, and whether the chip has its modes unless a count of 0 leaves it without work.
     """
-    if uses_registers(instruction, fields):
-        return check_form(instruction, fields)
-    return check(config, instruction, fields, place=place)
+    if not uses_registers(instruction, fields):
+        return check(config, instruction, fields, place=place)
+    fault = check_form(instruction, fields)
+    if fault is not None:
+        return fault
+    counted = fields | dict.fromkeys(register_fields(instruction, fields), 1)
+    problem = chip_problem(config, fields) if has_work(instruction, counted) else None
+    return _fault_of(instruction, problem)
+
+
+def _fault_of(instruction, problem):
+    return None if problem is None else Fault(problem[0], f"{instruction.name}: {problem[1]}")
 
 
 def _operator_fault(instruction, fields):

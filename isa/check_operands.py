@@ -133,10 +133,18 @@ def range_problem(config, item):
     return None
 
 
-def _range_of_instruction(config, instruction, by_slot, fields):
-    """Limits that belong to the tensor engine: M, N, one PSUM bank, and double rows."""
+def chip_problem(config, fields):
+    """Modes that this chip has not, whatever the operands."""
     if fields.get("double_row") and not config.double_row:
         return Cause.OUT_OF_RANGE, "double_row = 1, this chip has single rows"
+    return None
+
+
+def _range_of_instruction(config, instruction, by_slot, fields):
+    """Limits that belong to the tensor engine: M, N, one PSUM bank, and double rows."""
+    problem = chip_problem(config, fields)
+    if problem is not None:
+        return problem
     if instruction.shape == "stationary" and by_slot["src0"].elements > config.partitions:
         return (
             Cause.OUT_OF_RANGE,

@@ -9,19 +9,18 @@ all modulo 2^32. Period 2^192 - 2^32. Source: G. Marsaglia, Xorshift RNGs, Journ
 Software 8 (14), 2003, section 3. A lane steps once per element that it writes with stochastic
 rounding, whatever the element's value.
 
-Seeds come from SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): its outputs 3 L, 3 L + 1 and 3 L + 2
-are the state of lane L, low word first. They differ, being the images of different numbers
-under a bijection, so x, y, z, w, v are never all zero, the one state that xorshift cannot leave.
+States from a seed: `isa.seeding`.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
+from isa.seeding import seeded
+
 WORDS = 6
 """Words of state of a lane: x, y, z, w, v, d."""
 
 _WEYL = 362437
-_GAMMA = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Xorwow:
@@ -65,19 +64,3 @@ class Xorwow:
         weyl = self._state[5] + added[:, None]
         self._state = np.concatenate([rows[count:], weyl[count:]])
         return np.ascontiguousarray((rows[5:] + weyl[1:]).T)
-
-
-def seeded(lanes: int, seed: int) -> NDArray[np.uint32]:
-    """The states, uint32 [lanes, 6], that a 64-bit seed gives."""
-    index = np.arange(lanes * WORDS // 2, dtype=np.uint64)
-    words = splitmix64(seed, index).reshape(lanes, WORDS // 2)
-    halves = np.stack([words & np.uint64(0xFFFFFFFF), words >> np.uint64(32)], axis=-1)
-    return halves.reshape(lanes, WORDS).astype(np.uint32)
-
-
-def splitmix64(seed: int, index: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Outputs number `index` (from 0) of SplitMix64 started with `seed` modulo 2^64."""
-    z = np.uint64(seed % (1 << 64)) + (index + np.uint64(1)) * _GAMMA
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))

@@ -318,6 +318,17 @@ def test_custom_configurations_are_checked():
     expect(f".config mine {facts} array=\n", 1, "array '' is no integer")
 
 
+def test_a_mode_that_the_chip_has_not():
+    for operand in ("sbuf[0:16 @0 fp8_e4m3 1x8]", "sbuf[r1+r2 @r3 fp8_e4m3 1xr4]"):
+        text = f".stream tensor\nload_stationary src0={operand} double_row\nhalt\n"
+        expect(
+            f".config small\n{text}",
+            3,
+            "OUT_OF_RANGE: load_stationary: double_row = 1, this chip has single rows",
+        )
+    assemble(f".config trn2\n{text}")
+
+
 def test_labels_and_streams_are_unique():
     expect(
         ".config small\n.stream sync\na: nop\na: halt\n",

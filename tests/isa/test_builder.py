@@ -5,8 +5,9 @@ import pytest
 
 from isa.address_map import Sequencer
 from isa.arguments import NotCanonical, arguments_of, fields_of, parameters
+from isa.assembler import assemble
 from isa.builder import ProgramBuilder
-from isa.dtypes import DType
+from isa.dtypes import FP8, DType
 from isa.encoding import Descriptor, EncodeError, decode, decode_descriptor, encode
 from isa.fields import AluOp, Condition, Space, Update
 from isa.geometry import preset
@@ -132,6 +133,21 @@ def test_every_instruction_has_a_method_that_equals_its_fields(instruction, b):
 def test_meaningless_bits_have_no_arguments(name, fields, path):
     with pytest.raises(NotCanonical, match=f"{name}: {path} = . means nothing here"):
         arguments_of(*decode(encode(name, fields)))
+
+
+@pytest.mark.parametrize("given", [{}, {"sat": True}, {"sat": False}], ids=str)
+@pytest.mark.parametrize("dtype", [*FP8, DType.BF16], ids=lambda dtype: dtype.text)
+def test_saturation_is_what_the_program_says(dtype, given, b):
+    """In the builder as in text, whatever the format of the result."""
+    tiles = {"src0": b.sbuf("x", (16, 4), DType.FP32), "dst": b.sbuf("y", (16, 4), dtype)}
+    b.vector.tensor_copy(**tiles, **given)
+    words, _, _ = b.vector.finish()
+    assert decode(words[0])[1]["sat"] == int(given.get("sat", False))
+    line = "tensor_copy src0=sbuf[0:16 @0 fp32 1x4]"
+    line += f" dst=sbuf[0:16 @{tiles['dst'].tensor.address} {dtype.text} 1x4]"
+    line += "".join(f" {flag}={int(value)}" for flag, value in given.items())
+    text = assemble(f".config small\n.stream vector\n{line}\nhalt\n")
+    assert text.stream(Sequencer.VECTOR).words == words
 
 
 def test_an_instruction_of_another_sequencer_is_refused(b):

@@ -568,6 +568,30 @@ def test_static_checks_leave_out_what_registers_decide():
     )
 
 
+@pytest.mark.parametrize("name", ["load_stationary", "multiply_moving"])
+@pytest.mark.parametrize(
+    "register",
+    [
+        {"offset": Reg(0)},
+        {"partition": Reg(0)},
+        {"partition_count": Reg(0)},
+        {"dims": ((1, Reg(0)),)},
+    ],
+    ids=lambda register: next(iter(register)),
+)
+def test_no_register_gives_a_chip_double_rows(name, register):
+    pairs = ap(dtype=DType.FP8_E4M3).with_(**register)
+    operands = {"src0": pairs}
+    if name == "multiply_moving":
+        operands["dst"] = ap(PSUM)
+    double = words(name, double_row=True, **operands)
+    expect(check_static(SMALL, *double), Cause.OUT_OF_RANGE, f"{name}: double_row = 1, this chip")
+    assert check_static(SMALL.with_(double_row=1), *double) is None
+    assert check_static(SMALL, *words(name, **operands)) is None
+    idle = words(name, double_row=True, **operands | {"src0": pairs.with_(dims=((1, 0),))})
+    assert check_static(SMALL, *idle) is None
+
+
 @pytest.mark.parametrize(
     "address, good",
     [

@@ -1,6 +1,7 @@
 """Bad programs on the whole chip: the faulty sequencer stops with cause and program counter, the
 others finish, the error line rises, the run ends, and the next program runs as if nothing had been
-(cases H13, H22, H23, M5).
+(cases H13, H22, H23, M5).  Fields that are legal alone and not together are trapped like words
+that mean nothing.
 """
 
 import numpy as np
@@ -11,6 +12,8 @@ from isa.address_map import CORE_BASE, Cause, DmaCause, Sequencer, State
 from isa.builder import ProgramBuilder
 from isa.dtypes import DType
 from isa.encoding import Descriptor, encode_descriptor, encode_int
+from isa.fields import AluOp, Part
+from isa.instructions import BY_OPCODE
 from isa.program import DescriptorBlock
 from sim.device import image_errors
 from sim.script import Job
@@ -47,9 +50,111 @@ WORDS = {
 }
 
 
-def busy_builder():
+def word(name, *modes, **changes):
+    """An instruction over one element in each of 4 partitions, in FP32 and SBUF where it is not
+    said otherwise; modes: flags that are set; changes: other fields, `__` for the dot of a path.
+    """
+    fields = {**COPY, **{path.replace("src0", "src1"): value for path, value in SRC.items()}}
+    slots = {"memset": ("dst",), "load_stationary": ("src0",)}.get(name, ("src0", "dst"))
+    slots += ("src1",) if name.startswith("tensor_tensor") else ()
+    fields = {path: value for path, value in fields.items() if path.startswith(slots)}
+    if name == "multiply_moving":
+        fields |= {"dst.space": 2, "dst.partition_count": 1}
+    if name == "tensor_reduce":
+        fields["reduce_dims"] = 1
+    fields |= dict.fromkeys(modes, 1)
+    return encode_int(
+        name, fields | {path.replace("__", "."): int(value) for path, value in changes.items()}
+    )
+
+
+ADD, MAX = AluOp.ADD, AluOp.MAX
+AND, INT_ADD = AluOp.BITWISE_AND, AluOp.INT_ADD
+BF16, TF32, FP8 = DType.BF16, DType.TF32, DType.FP8_E4M3
+INT8, INT16, INT32 = DType.INT8, DType.INT16, DType.INT32
+OPERATOR, DTYPE, SHAPE = Cause.BAD_OPERATOR, Cause.BAD_DTYPE, Cause.SHAPE_MISMATCH
+LOAD, LOAD_HALF = word("load_stationary", src0__dtype=FP8), word("load_stationary", part=Part.HIGH)
+LOAD_DOUBLE = word("load_stationary", "double_row", src0__dtype=FP8)
+LOAD_TRANSPOSE = word("load_stationary", "transpose", src0__dtype=FP8)
+COMBINATIONS = (
+    # Cause, part of the rule, words of which the last breaks it
+    (DTYPE, "sat needs a dst of", word("tensor_copy", "sat", src0__dtype=BF16)),
+    (DTYPE, "sat needs a dst of", word("tensor_copy", "sat", dst__dtype=TF32)),
+    (DTYPE, "sat needs a dst of", word("memset", "sat", dst__dtype=INT8)),
+    (DTYPE, "sat needs a dst of", word("tensor_reduce", "sat", op0=MAX)),
+    (DTYPE, "sat needs a dst of", word("activation", "sat", func=1)),
+    (DTYPE, "sat needs a cast", word("tensor_copy", "sat", src0__dtype=FP8, dst__dtype=FP8)),
+    (OPERATOR, "raw ones do not round", word("tensor_tensor", "sat", op0=AND, dst__dtype=BF16)),
+    (DTYPE, "stochastic needs a dst of", word("tensor_tensor", "stochastic", op0=ADD)),
+    (
+        DTYPE,
+        "stochastic needs a dst of",
+        word("tensor_tensor_scan", "stochastic", op0=ADD, op1=ADD, dst__dtype=INT32),
+    ),
+    (
+        DTYPE,
+        "stochastic needs a dst of",
+        word("activation", "stochastic", func=2, dst__dtype=INT16),
+    ),
+    (
+        DTYPE,
+        "stochastic needs a cast",
+        word("tensor_copy", "stochastic", src0__dtype=BF16, dst__dtype=BF16),
+    ),
+    (
+        OPERATOR,
+        "raw ones do not round",
+        word("tensor_scalar", "stochastic", op0=INT_ADD, dst__dtype=BF16),
+    ),
+    (OPERATOR, "must both be raw", word("tensor_scalar", op0=AND, op1=ADD)),
+    (OPERATOR, "must both be raw", word("tensor_scalar", op0=ADD, op1=INT_ADD)),
+    (DTYPE, "part must be high, low", word("load_stationary")),
+    (DTYPE, "part must be high, low", LOAD_HALF, word("multiply_moving")),
+    (DTYPE, "part must be full", word("load_stationary", src0__dtype=BF16, part=Part.LOW)),
+    (
+        DTYPE,
+        "part must be full",
+        LOAD_HALF,
+        word("multiply_moving", src0__dtype=FP8, part=Part.HIGH_FINITE),
+    ),
+    (DTYPE, "without transpose the dtype", word("load_stationary", src0__dtype=INT8)),
+    (DTYPE, "1 or 2 bytes", word("load_stationary", "transpose", part=Part.HIGH)),
+    (
+        OPERATOR,
+        "exclude each other",
+        word("load_stationary", "transpose", "double_row", src0__dtype=FP8),
+    ),
+    (
+        OPERATOR,
+        "exclude each other",
+        LOAD_DOUBLE,
+        word("multiply_moving", "transpose", "double_row", src0__dtype=FP8),
+    ),
+    (DTYPE, "double_row needs fp8", word("load_stationary", "double_row", src0__dtype=BF16)),
+    (
+        DTYPE,
+        "double_row needs fp8",
+        LOAD_DOUBLE,
+        word("multiply_moving", "double_row", src0__dtype=BF16),
+    ),
+    (
+        SHAPE,
+        "double_row = 1, the stationary was loaded with double_row = 0",
+        LOAD,
+        word("multiply_moving", "double_row", src0__dtype=FP8),
+    ),
+    (
+        SHAPE,
+        "transpose = 0, the stationary was loaded with transpose = 1",
+        LOAD_TRANSPOSE,
+        word("multiply_moving", src0__dtype=FP8),
+    ),
+)
+
+
+def busy_builder(config=CONFIG):
     """A program whose vector engine does real work, next to whatever a test adds."""
-    b = ProgramBuilder(CONFIG)
+    b = ProgramBuilder(config)
     x = np.arange(4 * 8, dtype=np.float32).reshape(4, 8)
     b.semaphore("loaded")
     tile = b.sbuf("tile", (4, 8), DType.FP32)
@@ -72,9 +177,10 @@ def busy_builder():
 
 def after(program, **options):
     """Jobs: the bad program, then a good one; both images must equal the golden model's."""
-    good = PROGRAMS["odd_gemm"](CONFIG, 1)
+    config = program.config
+    good = PROGRAMS["odd_gemm"](config, 1)
     batch, expected = assert_equal(
-        CONFIG, [Job(program, **options), Job(good.program)], golden_options={"on_hazard": "report"}
+        config, [Job(program, **options), Job(good.program)], golden_options={"on_hazard": "report"}
     )
     assert batch.results[0].error
     assert not batch.results[1].error
@@ -92,6 +198,41 @@ def test_faulty_word(cause):
     state = image.sequencers[Sequencer[name.upper()]]
     assert (state.state, state.cause, state.pc) == (State.ERROR, cause, 1)
     assert image.sequencers[Sequencer.SCALAR].state == State.HALTED
+
+
+def assert_refused(config, cause, rule, *words):
+    """The last word stops its sequencer with `cause`, for that `rule` and without its update."""
+    b = busy_builder(config)
+    b.semaphore("never")
+    sequencer = min(BY_OPCODE[words[-1] & 0xFF].sequencers)
+    stream = b.streams[sequencer]
+    index = len(stream) + len(words) - 1
+    for item in words[:-1]:
+        stream.raw(item)
+    stream.raw(words[-1] | encode_int("nop", {"update_kind": 1, "update_semaphore": 1}))
+    stream.nop(update=("never", "increment"))
+    image, golden = after(b.build())
+    state = image.sequencers[sequencer]
+    assert (state.state, state.cause, state.pc) == (State.ERROR, cause, index)
+    assert state.retired == index
+    assert image.semaphores[:2].tolist() == [1, 0]
+    others = {Sequencer.SCALAR, Sequencer.GPSIMD} - {sequencer}
+    assert all(image.sequencers[other].state == State.HALTED for other in others)
+    assert rule in golden[sequencer].message
+
+
+def name_of(case):
+    _, rule, *words = case
+    return f"{BY_OPCODE[words[-1] & 0xFF].name}-{rule.replace(' ', '-')}"
+
+
+@pytest.mark.parametrize("case", COMBINATIONS, ids=name_of)
+def test_illegal_combination(case):
+    assert_refused(CONFIG, *case)
+
+
+def test_double_rows_on_a_chip_without_them():
+    assert_refused(shallow("small"), Cause.OUT_OF_RANGE, "this chip has single rows", LOAD_DOUBLE)
 
 
 def test_running_off_the_end():

@@ -4,10 +4,8 @@ import random
 from math import prod
 
 import pytest
-from amaranth.sim import Simulator
 
 from hdl.sequencer.layout import column_slots, instructions_of, operand_slots
-from hdl.sequencer.prepare import Prepare
 from isa.address_map import Cause, Sequencer
 from isa.check import check, check_form, has_work, register_fields, substitute
 from isa.check_operands import STATE_WORDS, element_bytes
@@ -16,6 +14,7 @@ from isa.encoding import encode_int, field_map
 from isa.fields import COLUMN_REGS, DIMS, OPERAND_REGS
 from isa.geometry import preset
 from isa.instructions import BY_NAME
+from verif.prepare_bench import PrepareBench
 
 ENGINES = (Sequencer.TENSOR, Sequencer.VECTOR, Sequencer.SCALAR)
 
@@ -199,44 +198,6 @@ class Maker:
             fields[path] = number
             fields[flag] |= 1 << bit
         return fields
-
-
-class PrepareBench:
-    def __init__(self, config, sequencer):
-        self.dut = Prepare(config, sequencer)
-        self.registers = [0] * 64
-        self.simulator = Simulator(self.dut)
-        self.simulator.add_clock(1e-6)
-
-    def run(self, cases):
-        """cases: generator that yields (word, registers) and is sent (output, cycles)."""
-        dut = self.dut
-
-        async def bench(ctx):
-            ctx.set(dut.o.ready, 1)
-            try:
-                word, values = next(cases)
-                while True:
-                    self.registers = values
-                    ctx.set(dut.i.p.word, word)
-                    ctx.set(dut.i.valid, 1)
-                    await ctx.tick().until(dut.i.ready)
-                    ctx.set(dut.i.valid, 0)
-                    cycles = 0
-                    output = None
-                    while output is None:
-                        cycles += 1
-                        assert cycles < 100
-                        index = ctx.get(dut.index)
-                        ctx.set(dut.value, self.registers[index])
-                        _, _, valid, payload = await ctx.tick().sample(dut.o.valid, dut.o.p)
-                        output = payload if valid else None
-                    word, values = cases.send((output, cycles))
-            except StopIteration:
-                pass
-
-        self.simulator.add_testbench(bench)
-        self.simulator.run()
 
 
 def compare(config, instruction, fields, registers, stationary, output):
